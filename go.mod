@@ -1,0 +1,3 @@
+module github.com/keyseq/keyseq
+
+go 1.26
