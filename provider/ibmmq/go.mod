@@ -1,0 +1,9 @@
+module github.com/keyseq/keyseq/provider/ibmmq
+
+go 1.26
+
+require (
+	github.com/ibm-messaging/mq-golang-jms20 v1.11.0
+	github.com/ibm-messaging/mq-golang/v5 v5.6.2
+	go.uber.org/goleak v1.3.0
+)
