@@ -33,7 +33,7 @@ fuzz: ## each fuzz test for FUZZTIME (10s) ## scripts/ci/fuzz 10s
 bench: ## benchmarks of the root and of bench/ ## scripts/ci/bench
 	@scripts/ci/bench
 
-test-ibmmq: ## provider/ibmmq on the stand-in library ## make -C provider/ibmmq test
+test-ibmmq: ## provider/ibmmq on the stand-in library ## cd provider/ibmmq && make test
 	@scripts/ci/test-ibmmq
 
 test-rabbitmq: ## provider/rabbitmq on a private node ## scripts/ci/test-rabbitmq

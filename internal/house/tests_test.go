@@ -1,0 +1,79 @@
+package house
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// noLeakCheck are test packages without goleak, with the reason.
+var noLeakCheck = map[string]string{
+	"tools": "checks the project's documents and packs archives; starts no goroutine and is no part of the library",
+}
+
+// TestLeaksAreChecked: a goroutine that outlives its test is a goroutine that
+// nobody waits for. Every test package has a TestMain that looks for them.
+func TestLeaksAreChecked(t *testing.T) {
+	checked := map[string]bool{}
+	for _, f := range parseFiles(t, isTest) {
+		ok := false
+		for _, d := range f.Decls {
+			fn, isFunc := d.(*ast.FuncDecl)
+			if isFunc && fn.Recv == nil && fn.Name.Name == "TestMain" {
+				ok = len(f.mentions("go.uber.org/goleak", "VerifyTestMain", "Find")) > 0
+				if !ok && !allowed(noLeakCheck, f.dir) {
+					t.Errorf("%s:%d: TestMain without goleak.VerifyTestMain", f.name, f.line(fn))
+				}
+			}
+		}
+		checked[f.dir] = checked[f.dir] || ok
+	}
+	for dir, ok := range checked {
+		if !ok && !allowed(noLeakCheck, dir) {
+			t.Errorf("%s has tests but no TestMain with goleak.VerifyTestMain; if it needs none, say why in noLeakCheck", dir)
+		}
+	}
+}
+
+// sleepingTests are test files that may call time.Sleep outside a synctest
+// bubble, with the reason.
+var sleepingTests = map[string]string{}
+
+// TestNoTestSleeps: a sleep in real time is either too short on a busy machine
+// or too long on every other one. In a synctest bubble it is virtual and exact.
+func TestNoTestSleeps(t *testing.T) {
+	for _, f := range parseFiles(t, isTest) {
+		if _, bubble := f.importNames()["testing/synctest"]; bubble || allowed(sleepingTests, f.name) {
+			continue
+		}
+		for _, n := range f.mentions("time", "Sleep") {
+			t.Errorf("%s:%d: time.Sleep in real time; wait for a channel with a deadline, or run in a synctest bubble", f.name, f.line(n))
+		}
+	}
+}
+
+// allowed reports whether the file or folder is in an allow list or below an
+// entry of it.
+func allowed(list map[string]string, name string) bool {
+	for entry := range list {
+		if within(name, entry) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAllowListsHaveReasons also finds entries that nothing needs any more.
+func TestAllowListsHaveReasons(t *testing.T) {
+	for _, list := range []map[string]string{noLeakCheck, sleepingTests, pathWords} {
+		for entry, reason := range list {
+			if strings.TrimSpace(reason) == "" {
+				t.Errorf("the exception for %s has no reason", entry)
+			}
+			if !slices.ContainsFunc(treeFiles(t, isGo), func(name string) bool { return within(name, entry) }) {
+				t.Errorf("the exception for %s is for nothing: no such file", entry)
+			}
+		}
+	}
+}
