@@ -1,0 +1,3 @@
+package orderaudit
+
+func (m *model) shrink(run *keyRun, v Violation) []Record { return nil }
