@@ -1,0 +1,245 @@
+package providertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+var capabilityCases = []testCase{
+	{0, "Coherent", "Capabilities are constant and do not contradict each other", coherent},
+	{0, "StableIDs", "with StableIDs each Message.ID is set, unique, and the same when the message comes again", stableIDs},
+	{0, "DeliveryCount", "with DeliveryCount a message counts its deliveries from 1; without it Message.DeliveryCount is 0", deliveryCount},
+	{0, "AtomicSends", "a message is never gone without what its commit sent; with AtomicSends never the other way round either", atomicSends},
+	{0, "ReturnsAfterLoss", "after a lost connection what was held is back at its place: at once with ReturnsAtOnce, else after ReturnDelay",
+		returnsAfterLoss},
+	{0, "Push", "without Push a connection hides no message that no session of it holds", hidesNothing},
+	{0, "MaxInFlight", "with Push no more is prefetched than Subscription.MaxInFlight allows", prefetchBound},
+	{0, "CheapSessions", "with CheapSessions a thousand sessions can be open", cheapSessions},
+	{0, "MaxHold", "with MaxHold a message can be held nearly that long", maxHold},
+}
+
+func coherent(c *kase) {
+	l := c.connect()
+	caps := l.caps
+	c.numbers(0, 1)
+	s := c.open(l)
+	c.take(s)
+	c.commit(s)
+	if again := l.Capabilities(); again != caps {
+		c.broken("Capabilities were %+v and became %+v", caps, again)
+	}
+	if caps.ReturnsAtOnce && caps.ReturnDelay != 0 {
+		c.broken("ReturnsAtOnce is declared with a ReturnDelay of %v", caps.ReturnDelay)
+	}
+	if caps.MaxInFlight < 0 || caps.ReturnDelay < 0 || caps.MaxHold < 0 {
+		c.broken("Capabilities hold a negative number: %+v", caps)
+	}
+}
+
+// again gives the held message of a session back and receives it once more.
+func (c *kase) again(l *link, s jms.Session) (*link, jms.Session, *jms.Message) {
+	c.Helper()
+	if l.caps.RollbackInPlace {
+		c.rollback(s)
+	} else {
+		c.close(l)
+		l = c.connect()
+		s = c.open(l)
+	}
+	return l, s, c.take(s)
+}
+
+func stableIDs(c *kase) {
+	const n = 20
+	c.numbers(0, n)
+	l := c.connect()
+	if !l.caps.StableIDs {
+		c.Skip("StableIDs is not declared, so nothing is claimed about Message.ID")
+	}
+	s := c.open(l)
+	seen := map[string]string{}
+	for i := range n {
+		m := c.takeBody(s, strconv.Itoa(i))
+		if m.ID == "" {
+			c.broken("message %d has no ID", i)
+		}
+		if other, taken := seen[m.ID]; taken {
+			c.broken("messages %s and %d have the same ID %q", other, i, m.ID)
+		}
+		seen[m.ID] = string(m.Body)
+		if i%7 == 0 {
+			var back *jms.Message
+			if l, s, back = c.again(l, s); back.ID != m.ID {
+				c.broken("message %d had ID %q and came again with %q", i, m.ID, back.ID)
+			}
+		}
+		c.commit(s)
+	}
+}
+
+func deliveryCount(c *kase) {
+	c.numbers(0, 1)
+	l := c.connect()
+	s := c.open(l)
+	m := c.takeBody(s, "0")
+	for delivery := 1; ; delivery++ {
+		want := 0
+		if l.caps.DeliveryCount {
+			want = delivery
+		}
+		if m.DeliveryCount != want {
+			c.broken("delivery number %d says DeliveryCount %d, want %d (declared: %t)", delivery, m.DeliveryCount, want, l.caps.DeliveryCount)
+		}
+		if delivery == 3 {
+			break
+		}
+		l, s, m = c.again(l, s)
+	}
+	c.commit(s)
+}
+
+// afterLoss waits until what a lost connection held must be back, and skips the case if that takes longer than the suite waits.
+func (c *kase) afterLoss(l *link) {
+	c.Helper()
+	delay := l.caps.Returns()
+	if !c.h.Bubble && delay > c.h.Patience {
+		c.Skipf("messages of a lost connection come back after %v, longer than the suite waits", delay)
+	}
+	if l.caps.ReturnsAtOnce {
+		return
+	}
+	if done := l.Done(); done != nil {
+		select {
+		case <-done:
+		case <-time.After(c.h.Patience):
+			c.Skip("Done is not closed, which is the matter of another case")
+		}
+	}
+	c.do("Close of a lost connection", func() error { l.Close(c.ctx); return nil })
+	c.pause(delay)
+}
+
+func atomicSends(c *kase) {
+	c.needs(c.b.Break != nil, "Break, which cuts a connection")
+	rounds := 8
+	if c.h.Bubble {
+		rounds = 40
+	}
+	window := time.Microsecond
+	for round := range rounds {
+		body := fmt.Sprint("round ", round)
+		c.send(c.b.Queue, jms.Outgoing{Text: true, Body: []byte(body)})
+		l := c.connect()
+		s := c.open(l)
+		c.takeBody(s, body)
+		start := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- s.Commit(c.ctx, c.text(body)) }()
+		if round > 0 { // the first shows how long a commit takes
+			c.pause(rand.N(window))
+			c.b.Break(l.Connection)
+		}
+		err := c.do("Commit on a connection that is being cut", func() error { return <-done })
+		if round == 0 {
+			window = 2*time.Since(start) + time.Microsecond
+			c.b.Break(l.Connection)
+		}
+		c.afterLoss(l)
+		back, sent := c.drain(c.b.Queue), c.drain(c.b.Other)
+		atomic := l.caps.AtomicSends || err == nil
+		switch {
+		case len(back)+len(sent) == 0:
+			c.broken("round %d: the message is gone and what its commit sent is not there (Commit returned %v)", round, err)
+		case err == nil && len(back) > 0:
+			c.broken("round %d: Commit returned nil and the message came again", round)
+		case len(back) > 1 || len(sent) > 1 || atomic && len(back)+len(sent) > 1:
+			c.broken("round %d: the message came again %d times and its send is there %d times (Commit returned %v)",
+				round, len(back), len(sent), err)
+		}
+	}
+}
+
+func returnsAfterLoss(c *kase) {
+	c.needs(c.b.Break != nil, "Break, which cuts a connection")
+	const n = 5
+	c.numbers(0, n)
+	l := c.connect()
+	c.hold(l, 3)
+	c.b.Break(l.Connection)
+	c.afterLoss(l)
+	c.remaining(c.b.Queue, fmt.Sprintf("a connection that held the first ones was lost, ReturnsAtOnce %t, ReturnDelay %v",
+		l.caps.ReturnsAtOnce, l.caps.Returns()), bodies(0, n))
+}
+
+// leftFor receives one message on l, and what it can of the other n-1 on a second connection.
+func (c *kase) leftFor(l *link, n int) []string {
+	c.Helper()
+	c.numbers(0, n)
+	s := c.open(l)
+	c.takeBody(s, "0")
+	c.pause(c.h.Quiet) // a prefetch has time to arrive
+	return c.drain(c.b.Queue)
+}
+
+func hidesNothing(c *kase) {
+	l := c.connect()
+	if l.caps.Push {
+		c.Skip("Push is declared")
+	}
+	if got := c.leftFor(l, 6); !slices.Equal(got, bodies(1, 6)) {
+		c.broken("another connection received %q, want %q: one message is held, nothing else may be hidden", got, bodies(1, 6))
+	}
+}
+
+func prefetchBound(c *kase) {
+	const n, most = 12, 3
+	l := c.connectWith(jms.Subscription{Queue: c.b.Queue, MaxInFlight: most})
+	if !l.caps.Push {
+		c.Skip("Push is not declared")
+	}
+	got := c.leftFor(l, n)
+	if len(got) < n-most {
+		c.broken("with a MaxInFlight of %d another connection received %d of %d messages: %d are hidden", most, len(got), n, n-len(got))
+	}
+}
+
+func cheapSessions(c *kase) {
+	l := c.connect()
+	if !l.caps.CheapSessions {
+		c.Skip("CheapSessions is not declared")
+	}
+	n := 1000
+	if l.caps.MaxInFlight > 0 {
+		n = min(n, l.caps.MaxInFlight)
+	}
+	start := time.Now()
+	if got := c.openUpTo(l, n); len(got) < n {
+		c.broken("the provider gave %d sessions and refused the next with ErrBusy, want %d", len(got), n)
+	}
+	if took := time.Since(start); took > c.h.Patience {
+		c.broken("%d sessions took %v", n, took)
+	}
+}
+
+func maxHold(c *kase) {
+	l := c.connect()
+	hold := l.caps.MaxHold
+	if hold == 0 {
+		c.Skip("MaxHold is not declared: no limit is known")
+	}
+	if !c.h.Bubble && hold > c.h.Patience {
+		c.Skipf("MaxHold is %v, longer than the suite waits", hold)
+	}
+	c.numbers(0, 1)
+	s := c.open(l)
+	c.takeBody(s, "0")
+	c.pause(hold / 10 * 9)
+	c.commit(s)
+	c.close(l)
+	c.nothing(c.b.Queue, "it was committed within MaxHold")
+}
