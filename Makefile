@@ -13,7 +13,7 @@ RACE_TIMEOUT ?= 220s
 
 help: ## this list ## make
 	@echo 'make TARGET, or the command itself:'
-	@awk -F' *## *' '/^[a-z][a-z-]*:.*##/ { split($$1, t, ":"); printf "  %-14s %-38s %s\n", t[1], $$3, $$2 }' $(MAKEFILE_LIST)
+	@awk -F' *## *' '/^[a-z][a-z-]*:.*##/ { split($$1, t, ":"); printf "  %-14s %-46s %s\n", t[1], $$3, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## 100 keys through 50 workers, audited ## go run ./examples/quickstart
 	@scripts/ci/when examples/quickstart/main.go go run ./examples/quickstart
@@ -42,8 +42,8 @@ test-rabbitmq: ## provider/rabbitmq on a private node ## scripts/ci/test-rabbitm
 chaos: ## brokers and consumers killed, audited ## scripts/chaos
 	@scripts/ci/when scripts/chaos scripts/chaos
 
-model: ## explore the model of the give-back rule ## scripts/model
-	@scripts/ci/when scripts/model scripts/model
+model: ## explore the model of the give-back rule ## go run ./internal/model/cmd/keyseq-model
+	@scripts/ci/when internal/model/cmd/keyseq-model/main.go go run ./internal/model/cmd/keyseq-model
 
 soak: ## random schedules for SOAK (10m) ## scripts/soak 10m
 	@scripts/ci/when scripts/soak scripts/soak $(SOAK)

@@ -94,6 +94,9 @@ func run(ctx context.Context, root string, keep bool, out io.Writer) (err error)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
 	}
+	if len(programs) == 0 {
+		failures = append(failures, errors.New("README.md has no complete program; a reader cannot start from it"))
+	}
 	for _, p := range programs {
 		if err := u.buildProgram(ctx, p, modules, version); err != nil {
 			failures = append(failures, fmt.Errorf("README.md line %d: %w", p.line, err))
