@@ -1,0 +1,276 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// session is a unit of work. All is guarded by the broker's mutex, but wake.
+type session struct {
+	c    *conn
+	held *entry // what the broker has given to it; the client may not know
+	msg  *jms.Message
+
+	err    error // why every call fails: this session alone is lost
+	cut    bool  // no call reaches the broker
+	gone   bool  // the broker has forgotten it
+	undone bool  // the broker has taken back what it held, and the client does not know
+
+	waiting    bool // registered at the broker as one that waits
+	listening  bool // the client waits for the answer
+	prev, next *session
+	refused    error         // the answer: no
+	wake       chan struct{} // the answer is there
+}
+
+// waiters are the sessions of a connection that wait, first come first.
+type waiters struct {
+	first, last *session
+	n           int
+}
+
+func (s *session) wait() {
+	w := &s.c.waiters
+	s.waiting, s.listening = true, true
+	s.prev, s.next = w.last, nil
+	if w.last == nil {
+		w.first = s
+	} else {
+		w.last.next = s
+	}
+	w.last = s
+	w.n++
+	s.c.q.waiting++
+	s.c.listeners = append(s.c.listeners, s)
+}
+
+func (s *session) unwait() {
+	if !s.waiting {
+		return
+	}
+	w := &s.c.waiters
+	if s.prev == nil {
+		w.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		w.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next, s.waiting = nil, nil, false
+	w.n--
+	s.c.q.waiting--
+}
+
+// hand gives a message to a waiting session. If the link is cut the client does not hear of it.
+func (s *session) hand(e *entry) {
+	s.unwait()
+	s.held = e
+	if !s.c.cut && !s.cut {
+		s.answer()
+	}
+}
+
+// refuse ends the client's waiting with an error. A dead client stays registered at a broker that has not noticed: it may still be given
+// one message, which nobody knows.
+func (s *session) refuse(err error) {
+	if s.listening {
+		s.refused = err
+		s.answer()
+	}
+	if !s.c.cut && !s.cut {
+		s.unwait()
+	}
+}
+
+func (s *session) answer() {
+	if s.listening {
+		s.hangUp()
+		s.wake <- struct{}{}
+	}
+}
+
+func (s *session) hangUp() {
+	s.listening = false
+	s.c.listeners = slices.DeleteFunc(s.c.listeners, func(other *session) bool { return other == s })
+}
+
+// leave is the broker's end of a session; what it holds is the caller's concern.
+func (s *session) leave() {
+	if s.gone {
+		return
+	}
+	s.gone = true
+	s.unwait()
+	s.held = nil
+	delete(s.c.sessions, s)
+	s.c.b.sessions--
+}
+
+// usable returns the error with which a call fails before it reaches the broker.
+func (s *session) usable() error {
+	if err := s.c.usable(); err != nil {
+		return err
+	}
+	if s.err == nil && s.gone {
+		return fmt.Errorf("memory: queue %q: the session is closed: %w", s.c.q.Name, jms.ErrSessionLost)
+	}
+	return s.err
+}
+
+// reach is conn.reach for a session.
+func (s *session) reach(ctx context.Context) error {
+	if err := s.c.reach(ctx); err != nil {
+		return err
+	}
+	return s.usable()
+}
+
+func (s *session) call(kind CallKind) Call {
+	c := s.c.call(kind)
+	c.Message = s.msg
+	return c
+}
+
+func (s *session) Commit(ctx context.Context, out ...jms.Outgoing) error {
+	if s.c.b.hook.Load() == nil {
+		return s.commit(ctx, out)
+	}
+	return s.c.b.hooked(ctx, s.call(CallCommit), func() error { return s.commit(ctx, out) }, s.comeTrue)
+}
+
+func (s *session) commit(ctx context.Context, out []jms.Outgoing) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b := s.c.b
+	es, err := b.prepare(out)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.c.notice != nil && b.profile.Prefetch > 0 && len(out) == 0 {
+		s.ack() // written into a dead link, which nobody notices
+		return nil
+	}
+	inTheDark := s.c.notice != nil
+	if err := s.reach(ctx); err != nil {
+		if inTheDark {
+			err = fmt.Errorf("%w: %w", jms.ErrCommitUnknown, err)
+		}
+		return err
+	}
+	if s.undone {
+		s.end(s.rolledBack())
+		return s.err
+	}
+	if len(out) > 0 {
+		if err := b.admit(es, out); err != nil {
+			return err
+		}
+	}
+	s.ack()
+	if len(es) > 0 {
+		b.place(es)
+	}
+	return nil
+}
+
+// ack settles what is held.
+func (s *session) ack() {
+	e := s.held
+	if e == nil {
+		return
+	}
+	s.held, s.msg = nil, nil
+	if s.c.prefetch > 0 {
+		s.c.ack(e)
+		return
+	}
+	e.q.settle(e)
+}
+
+func (s *session) rolledBack() error {
+	return fmt.Errorf("memory: queue %q: the broker has rolled the message back: %w", s.c.q.Name, jms.ErrRolledBack)
+}
+
+// end loses this session for the client, at the next call or with the one that reports err.
+func (s *session) end(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *session) Rollback(ctx context.Context) error {
+	return s.c.b.hooked(ctx, s.call(CallRollback), func() error { return s.rollback(ctx) }, s.comeTrue)
+}
+
+func (s *session) rollback(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b := s.c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
+	s.undone = false
+	return s.giveBack()
+}
+
+// giveBack gives back what is held, in the way of the profile.
+func (s *session) giveBack() error {
+	e := s.held
+	s.msg = nil
+	if e == nil {
+		return nil
+	}
+	switch s.c.b.profile.Rollback {
+	case RollbackLosesConnection:
+		err := fmt.Errorf("memory: queue %q: this broker gives back by closing the connection only, so it was closed: %w", s.c.q.Name, jms.ErrConnectionLost)
+		s.c.lose(Loss{Broker: AtOnce}, err)
+		return err
+	case RollbackToTail:
+		s.held = nil
+		s.c.returned()
+		e.q.giveBackToTail(e)
+	default:
+		s.held = nil
+		s.c.returned()
+		e.q.giveBack(e)
+	}
+	s.c.q.dispatch()
+	return nil
+}
+
+func (s *session) Close(ctx context.Context) error {
+	return s.c.b.hooked(ctx, s.call(CallCloseSession), s.close, nil)
+}
+
+func (s *session) close() error {
+	b := s.c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.gone {
+		return nil
+	}
+	if s.listening {
+		s.refuse(fmt.Errorf("memory: queue %q: the session was closed: %w", s.c.q.Name, jms.ErrSessionLost))
+	}
+	if s.cut || s.c.cut {
+		if s.err == nil {
+			s.err = fmt.Errorf("memory: queue %q: the session is closed: %w", s.c.q.Name, jms.ErrSessionLost)
+		}
+		return nil // the broker finds out by itself
+	}
+	err := s.giveBack()
+	s.leave()
+	return err
+}
