@@ -54,9 +54,9 @@ func (h *History) Check(opts Options) Verdict {
 		c.check()
 		for _, f := range c.findings {
 			if len(v.Violations) < shown {
-				f.violation.Records = m.shrink(run, f.violation)
+				f.Records = m.shrink(run, f)
 			}
-			v.Violations = append(v.Violations, f.violation)
+			v.Violations = append(v.Violations, f)
 		}
 		repeats = append(repeats, c.repeats...)
 		v.Retries += c.retries
@@ -110,16 +110,10 @@ type keyCheck struct {
 	events   *events
 	frontier int        // rank of the first message that is not known to be settled
 	running  []*attempt // whose tasks have not ended
-	findings []finding
+	findings []Violation
 	repeats  []repeat
 	retries  int
 	repeated int
-}
-
-// finding is a violation, found at an attempt (nil: at the end of the run).
-type finding struct {
-	violation Violation
-	at        *attempt
 }
 
 func (c *keyCheck) check() {
@@ -139,10 +133,8 @@ func (c *keyCheck) check() {
 	c.checkOutputs()
 }
 
-func (c *keyCheck) fail(rule Rule, at *attempt, msg *message, format string, args ...any) {
-	c.findings = append(c.findings, finding{at: at, violation: Violation{
-		Rule: rule, Key: c.run.key, Seq: msg.seq, Text: fmt.Sprintf(format, args...),
-	}})
+func (c *keyCheck) fail(rule Rule, msg *message, format string, args ...any) {
+	c.findings = append(c.findings, Violation{Rule: rule, Key: c.run.key, Seq: msg.seq, Text: fmt.Sprintf(format, args...)})
 }
 
 // tell describes an attempt for a violation's sentence.

@@ -8,14 +8,14 @@ func (c *keyCheck) checkConservation() {
 	for _, msg := range c.run.messages {
 		if c.model.anySent {
 			if msg.sent == never {
-				c.fail(G3, nil, msg, "message %d was never sent", msg.seq)
+				c.fail(G3, msg, "message %d was never sent", msg.seq)
 				continue
 			}
 		} else if c.model.opts.Order == BySeq {
 			if msg.seq < c.model.opts.Base {
-				c.fail(G3, nil, msg, "message %d lies before the first number, %d", msg.seq, c.model.opts.Base)
+				c.fail(G3, msg, "message %d lies before the first number, %d", msg.seq, c.model.opts.Base)
 			} else if msg.seq > next {
-				c.fail(G3, nil, msg, "messages %d to %d, before message %d, never started", next, msg.seq-1, msg.seq)
+				c.fail(G3, msg, "messages %d to %d, before message %d, never started", next, msg.seq-1, msg.seq)
 			}
 			if first || msg.seq >= next {
 				next, first = msg.seq+1, false
@@ -28,7 +28,7 @@ func (c *keyCheck) checkConservation() {
 func (c *keyCheck) checkSettled(msg *message) {
 	if msg.left != never {
 		if o := final(msg, c.events); o.settles() && c.model.opts.AckDelay == 0 && msg.copies < 2 {
-			c.fail(G4, nil, msg, "message %d was %v and is still on the queue", msg.seq, o)
+			c.fail(G4, msg, "message %d was %v and is still on the queue", msg.seq, o)
 		}
 		return
 	}
@@ -36,7 +36,7 @@ func (c *keyCheck) checkSettled(msg *message) {
 	if o.frees() {
 		if c.model.opts.Expect != nil && o.settles() {
 			if want := c.model.opts.Expect(c.run.key, msg.seq); want != Open && want != o {
-				c.fail(G3, nil, msg, "message %d was %v, its policy demands %v", msg.seq, o, want)
+				c.fail(G3, msg, "message %d was %v, its policy demands %v", msg.seq, o, want)
 			}
 		}
 		return
@@ -44,7 +44,7 @@ func (c *keyCheck) checkSettled(msg *message) {
 	if c.model.opts.Incomplete || len(msg.attempts) == 0 && c.model.anySent && !msg.known {
 		return
 	}
-	c.fail(G3, nil, msg, "message %d is lost: %s", msg.seq, c.lost(msg, o))
+	c.fail(G3, msg, "message %d is lost: %s", msg.seq, c.lost(msg, o))
 }
 
 func (c *keyCheck) lost(msg *message, o Outcome) string {

@@ -8,7 +8,7 @@ func (c *keyCheck) checkOrder(a *attempt) {
 	for c.frontier < a.msg.rank {
 		before := c.run.messages[c.frontier]
 		if why, ok := c.settledBefore(before, a); !ok {
-			c.fail(G1, a, a.msg, "%s starts before message %d is settled: it %s", c.tell(a), before.seq, why)
+			c.fail(G1, a.msg, "%s starts before message %d is settled: it %s", c.tell(a), before.seq, why)
 			break
 		}
 		c.frontier++

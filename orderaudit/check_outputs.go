@@ -14,19 +14,19 @@ func (c *keyCheck) checkOutputs() {
 		want := c.model.opts.Outputs(c.run.key, msg.seq)
 		for n := range times {
 			if n < 1 || n > want {
-				c.fail(G3, nil, msg, "output %d of message %d came out: it has %d", n, msg.seq, want)
+				c.fail(G3, msg, "output %d of message %d came out: it has %d", n, msg.seq, want)
 			}
 		}
 		least, most := c.commits(msg)
 		for n := 1; n <= want; n++ {
 			switch {
 			case times[n] < least:
-				c.fail(G3, nil, msg, "output %d of message %d is lost: the message was settled", n, msg.seq)
+				c.fail(G3, msg, "output %d of message %d is lost: the message was settled", n, msg.seq)
 			case least == 0 && most == 1 && times[n] != times[1] && !c.model.opts.OutputsRepeat:
-				c.fail(G3, nil, msg, "output %d of message %d came out %d times, output 1 %d times: one commit sends all or none",
+				c.fail(G3, msg, "output %d of message %d came out %d times, output 1 %d times: one commit sends all or none",
 					n, msg.seq, times[n], times[1])
 			case times[n] > most && !c.model.opts.OutputsRepeat:
-				c.fail(G4, nil, msg, "output %d of message %d came out %d times: at most %d commits sent it", n, msg.seq, times[n], most)
+				c.fail(G4, msg, "output %d of message %d came out %d times: at most %d commits sent it", n, msg.seq, times[n], most)
 			}
 		}
 	}

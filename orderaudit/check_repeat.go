@@ -18,7 +18,7 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 	prev := a.msg.last
 	if prev == nil {
 		if a.n > 1 {
-			c.fail(G3, a, a.msg, "%s is its first and must be counted 1", c.tell(a))
+			c.fail(G3, a.msg, "%s is its first and must be counted 1", c.tell(a))
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 			a.msg.used++
 			return
 		}
-		c.fail(G4, a, a.msg, "%s starts again after a later one, %s, has begun", c.tell(a), c.tell(later))
+		c.fail(G4, a.msg, "%s starts again after a later one, %s, has begun", c.tell(a), c.tell(later))
 		return
 	}
 	if inPlace || len(losses) > 0 || prev.end <= a.start && (state == GivenBack || state == Unknown) ||
@@ -56,7 +56,7 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 		a.msg.used++
 		return
 	}
-	c.fail(G4, a, a.msg, "%s starts again: %s", c.tell(a), c.unexplained(prev, a))
+	c.fail(G4, a.msg, "%s starts again: %s", c.tell(a), c.unexplained(prev, a))
 }
 
 // inFlightAt lists the losses between prev and pos that prev's message may have been in flight at.
@@ -112,9 +112,9 @@ func (c *keyCheck) checkCount(a, prev *attempt, inPlace bool) {
 	}
 	switch {
 	case inPlace && a.n != prev.n+1:
-		c.fail(G3, a, a.msg, "%s is retried in place after attempt %d and must be counted %d", c.tell(a), prev.n, prev.n+1)
+		c.fail(G3, a.msg, "%s is retried in place after attempt %d and must be counted %d", c.tell(a), prev.n, prev.n+1)
 	case !inPlace && a.n > most+1:
-		c.fail(G3, a, a.msg, "%s follows %d attempts: some were never started", c.tell(a), most)
+		c.fail(G3, a.msg, "%s follows %d attempts: some were never started", c.tell(a), most)
 	}
 }
 

@@ -1,6 +1,7 @@
 package orderaudit
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -79,22 +80,35 @@ func between(positions []int, after, before int) (int, bool) {
 	return positions[i], true
 }
 
-// without is a copy in which only the losses and stops in keep happened, for shrinking. Kills still end tasks.
+// near are the positions of the losses, kills and stops that may matter to a key: those from its first start on, of its instances.
+func (e *events) near(run *keyRun) []int {
+	if len(run.attempts) == 0 {
+		return nil
+	}
+	instances := map[string]bool{}
+	for _, a := range run.attempts {
+		instances[a.instance] = true
+	}
+	var found []int
+	for instance := range instances {
+		found = append(found, e.lossesOf(instance)...)
+		found = append(found, e.stops[instance]...)
+	}
+	sort.Ints(found)
+	found = slices.Compact(found)
+	return found[sort.SearchInts(found, run.attempts[0].start):]
+}
+
+// without is a copy in which only the losses and stops in keep happened, for shrinking. Tasks that a kill has ended stay ended.
 func (e *events) without(keep map[int]bool) events {
 	c := newEvents(e.records)
-	c.takeover, c.kills = e.takeover, e.kills
-	for instance, positions := range e.losses {
-		for _, pos := range positions {
-			if keep[pos] {
-				c.losses[instance] = append(c.losses[instance], pos)
-			}
-		}
+	c.takeover = e.takeover
+	for pos := range keep {
+		c.add(pos, &e.records[pos])
 	}
-	for instance, positions := range e.stops {
-		for _, pos := range positions {
-			if keep[pos] {
-				c.stops[instance] = append(c.stops[instance], pos)
-			}
+	for _, by := range []map[string][]int{c.losses, c.stops, c.kills} {
+		for _, positions := range by {
+			sort.Ints(positions)
 		}
 	}
 	return c
