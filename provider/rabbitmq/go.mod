@@ -1,0 +1,10 @@
+module github.com/keyseq/keyseq/provider/rabbitmq
+
+go 1.26
+
+require (
+	github.com/keyseq/keyseq v0.0.0
+	github.com/rabbitmq/amqp091-go v1.16.0
+)
+
+replace github.com/keyseq/keyseq => ../..
