@@ -1,0 +1,276 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/rabbitmq"
+)
+
+func numbers(from, to int) []string {
+	var s []string
+	for i := from; i <= to; i++ {
+		s = append(s, fmt.Sprint(i))
+	}
+	return s
+}
+
+// R1.03: three in flight, only the second is settled, then the connection dies: exactly the first and the third come back, first
+// and in order.
+func TestEachMessageIsSettledAlone(t *testing.T) {
+	onKinds(t, func(t *testing.T, kind string) {
+		b := newBench(t)
+		q := b.queue(single(kind))
+		b.numbered(q, 6)
+		c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true, MaxInFlight: 5})
+		sessions, bodies := b.take(c, 3)
+		if !slices.Equal(bodies, numbers(1, 3)) {
+			t.Fatalf("received %v, want 1 2 3", bodies)
+		}
+		if err := sessions[1].Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
+		if _, bodies = b.take(again, 5); !slices.Equal(bodies, []string{"1", "3", "4", "5", "6"}) {
+			t.Errorf("after the close came %v, want 1 3 4 5 6", bodies)
+		}
+	})
+}
+
+// Messages that only waited in the client count as delivered, and say so.
+func TestDeliveryCountAndRedelivered(t *testing.T) {
+	onKinds(t, func(t *testing.T, kind string) {
+		b := newBench(t)
+		q := b.queue(single(kind))
+		b.numbered(q, 1)
+		for round := 1; round <= 3; round++ {
+			c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
+			m := b.receive(b.session(c))
+			want := 0
+			if c.Capabilities().DeliveryCount {
+				want = round
+			}
+			if m.DeliveryCount != want || m.Redelivered != (round > 1) {
+				t.Errorf("delivery %d: DeliveryCount %d, Redelivered %t; want %d, %t", round, m.DeliveryCount, m.Redelivered, want, round > 1)
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q}); c.Capabilities().DeliveryCount != (kind == "quorum") {
+			t.Errorf("DeliveryCount declared as %t on a %s queue", c.Capabilities().DeliveryCount, kind)
+		}
+	})
+}
+
+func TestReceiveAndItsContext(t *testing.T) {
+	b := newBench(t)
+	q := b.queue(single("classic"))
+	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.session(c)
+
+	began := time.Now()
+	if m, err := s.Receive(b.bounded(200 * time.Millisecond)); m != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Receive from an empty queue = %v, %v; want nothing and the context's error", m, err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("Receive returned %v after the end of its context", took)
+	}
+
+	// Nothing may be lost to a context that has ended: either the message or the error, and the message comes with the next call.
+	b.numbered(q, 20)
+	var got []string
+	for len(got) < 20 {
+		ended, cancel := context.WithCancel(t.Context())
+		if len(got)%2 == 0 {
+			cancel()
+		}
+		m, err := s.Receive(ended)
+		cancel()
+		if errors.Is(err, context.Canceled) {
+			got = append(got, string(b.receive(s).Body))
+		} else if err != nil {
+			t.Fatal(err)
+		} else {
+			got = append(got, string(m.Body))
+		}
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, numbers(1, 20)) {
+		t.Errorf("received %v, want 1 to 20 in order", got)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(q); n != 0 {
+		t.Errorf("%d messages are left, want 0: each was committed", n)
+	}
+}
+
+// A message is held long after the context of its Receive has ended.
+func TestNoContextIsKept(t *testing.T) {
+	b := newBench(t)
+	q := b.queue(single("classic"))
+	b.numbered(q, 2)
+	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.session(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := s.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if m := b.receive(b.session(c)); string(m.Body) != "2" {
+		t.Errorf("received %s, want 2: the consumer ended with the first context", m.Body)
+	}
+	if err := s.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReceiveEndsWithTheConnection(t *testing.T) {
+	b := newBench(t)
+	q := b.queue(single("classic"))
+	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s, other := b.session(c), b.session(c)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Receive(context.Background())
+		failed <- err
+	}()
+	b.eventually("a consumer is registered", func() bool { return b.consumers(q) == 1 })
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-failed:
+		if !errors.Is(err, jms.ErrConnectionLost) {
+			t.Errorf("the waiting Receive failed with %v, want ErrConnectionLost", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the waiting Receive did not end with its connection")
+	}
+	for name, err := range map[string]error{
+		"Commit": other.Commit(t.Context()), "Rollback": s.Rollback(t.Context()), "OpenSession": func() error { _, err := c.OpenSession(t.Context()); return err }(),
+	} {
+		if !errors.Is(err, jms.ErrConnectionLost) {
+			t.Errorf("%s after Close = %v, want ErrConnectionLost", name, err)
+		}
+	}
+	for range 2 {
+		if err := errors.Join(s.Close(t.Context()), c.Close(t.Context())); err != nil {
+			t.Errorf("closing again = %v, want nil", err)
+		}
+	}
+}
+
+func (b *bench) consumers(queue string) int {
+	ch, err := b.conn.Channel()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ch.Close()
+	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return q.Consumers
+}
+
+// A message is never given back alone: the connection ends and everything comes again in order.
+func TestGivingBackOneGivesBackAll(t *testing.T) {
+	for name, giveBack := range map[string]func(context.Context, jms.Session) error{
+		"Rollback": func(ctx context.Context, s jms.Session) error {
+			if err := s.Rollback(ctx); !errors.Is(err, jms.ErrConnectionLost) {
+				return fmt.Errorf("Rollback of a held message = %v, want ErrConnectionLost", err)
+			}
+			return nil
+		},
+		"Close": func(ctx context.Context, s jms.Session) error { return s.Close(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onKinds(t, func(t *testing.T, kind string) {
+				b := newBench(t)
+				q := b.queue(single(kind))
+				b.numbered(q, 5)
+				c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, MaxInFlight: 4})
+				if err := b.session(c).Rollback(t.Context()); err != nil {
+					t.Errorf("Rollback without a message = %v, want nil", err)
+				}
+				sessions, _ := b.take(c, 3)
+				if err := giveBack(t.Context(), sessions[1]); err != nil {
+					t.Fatal(err)
+				}
+				b.isDone(c, time.Second)
+				if err := sessions[0].Commit(t.Context()); !errors.Is(err, jms.ErrConnectionLost) {
+					t.Errorf("Commit of another session = %v, want ErrConnectionLost", err)
+				}
+				again := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+				if _, bodies := b.take(again, 5); !slices.Equal(bodies, numbers(1, 5)) {
+					t.Errorf("then came %v, want 1 to 5 in order", bodies)
+				}
+			})
+		})
+	}
+}
+
+// A late settlement can not touch a message of a later connection, though the delivery tags are the same numbers.
+func TestStaleCommitTouchesNothing(t *testing.T) {
+	onKinds(t, func(t *testing.T, kind string) {
+		b := newBench(t)
+		q := b.queue(single(kind))
+		b.numbered(q, 3)
+		old := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		stale, _ := b.take(old, 3)
+		if err := old.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		b.take(c, 3)
+		for _, s := range stale {
+			if err := s.Commit(t.Context()); !errors.Is(err, jms.ErrConnectionLost) {
+				t.Errorf("stale Commit = %v, want ErrConnectionLost", err)
+			}
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.count(q); n != 3 {
+			t.Errorf("%d messages are left, want 3", n)
+		}
+	})
+}
+
+// A session that was committed holds nothing: committing again must not acknowledge twice, which would cost the channel.
+func TestCommitTwice(t *testing.T) {
+	b := newBench(t)
+	q := b.queue(single("classic"))
+	b.numbered(q, 2)
+	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.session(c)
+	b.receive(s)
+	for range 2 {
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := b.receive(s); string(m.Body) != "2" {
+		t.Errorf("received %s, want 2", m.Body)
+	}
+	if _, err := s.Receive(t.Context()); err == nil || jms.EndsSession(err) || !strings.Contains(err.Error(), "holds a message") {
+		t.Errorf("Receive with a message held = %v, want a refusal that ends nothing", err)
+	}
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
