@@ -22,8 +22,8 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 		}
 		return
 	}
-	state := prev.asOf(a.start)
-	losses := c.inFlightAt(prev, a.start)
+	state, later := prev.asOf(a.start), c.laterSince(a, i)
+	losses := c.inFlightAt(prev, a, later)
 	if len(losses) > 0 {
 		c.repeats = append(c.repeats, repeat{c.run.key, prev, a, losses})
 	}
@@ -37,8 +37,8 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 	if prev.taskEnd > a.start && prev.instance == a.instance {
 		return // two at once: G2 has said so
 	}
-	if later := c.laterSince(a, i); later != nil {
-		if c.model.opts.AckDelay > 0 && slices.ContainsFunc(losses, func(l int) bool { return l > later.start }) {
+	if later != nil {
+		if len(losses) > 0 {
 			return
 		}
 		if a.msg.used+1 < a.msg.copies {
@@ -59,21 +59,28 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 	c.fail(G4, a.msg, "%s starts again: %s", c.tell(a), c.unexplained(prev, a))
 }
 
-// inFlightAt lists the losses between prev and pos that prev's message may have been in flight at.
-func (c *keyCheck) inFlightAt(prev *attempt, pos int) []int {
+// inFlightAt lists the losses between prev and a that prev's message may have been in flight at. If a later message has begun
+// in between (nil: none has), only losses after that can have undone what was settled before it.
+func (c *keyCheck) inFlightAt(prev, a, later *attempt) []int {
+	after := prev.start
+	if later != nil {
+		after = later.start
+	}
 	var found []int
 	all := c.events.lossesOf(prev.instance)
-	i, _ := slices.BinarySearch(all, prev.start)
-	for ; i < len(all) && all[i] < pos; i++ {
+	i, _ := slices.BinarySearch(all, after)
+	for ; i < len(all) && all[i] < a.start; i++ {
 		loss := all[i]
-		settled := prev.end != never && prev.outcome.settles()
+		settled := min(prev.end, loss)
+		if prev.end == never {
+			settled = min(prev.ret, loss)
+		}
+		undone := c.model.opts.AckDelay > 0 && c.events.at(loss)-c.events.at(settled) <= c.model.opts.AckDelay
 		switch {
-		case settled && c.model.opts.AckDelay == 0:
-			continue // the broker has confirmed it: it never comes again
-		case settled && c.events.at(loss)-c.events.at(prev.end) > c.model.opts.AckDelay:
-			continue
-		case prev.end < loss && prev.outcome == GivenBack:
-			continue
+		case later != nil && !undone, prev.end != never && prev.outcome.settles() && !undone:
+			continue // the broker has confirmed it
+		case later == nil && prev.end < loss && (prev.outcome == GivenBack || prev.outcome == Unknown):
+			continue // it was no more in flight
 		}
 		found = append(found, loss)
 	}
