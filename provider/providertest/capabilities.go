@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -155,6 +156,8 @@ func atomicSends(c *kase) {
 		switch {
 		case len(back)+len(sent) == 0:
 			c.broken("round %d: the message is gone and what its commit sent is not there (Commit returned %v)", round, err)
+		case err != nil && !errors.Is(err, jms.ErrCommitUnknown) && len(back) == 0:
+			c.broken("round %d: Commit returned %v, which says that the message comes again, and it is gone", round, err)
 		case err == nil && len(back) > 0:
 			c.broken("round %d: Commit returned nil and the message came again", round)
 		case len(back) > 1 || len(sent) > 1 || atomic && len(back)+len(sent) > 1:
@@ -191,8 +194,8 @@ func hidesNothing(c *kase) {
 	if l.caps.Push {
 		c.Skip("Push is declared")
 	}
-	if got := c.leftFor(l, 6); !slices.Equal(got, bodies(1, 6)) {
-		c.broken("another connection received %q, want %q: one message is held, nothing else may be hidden", got, bodies(1, 6))
+	if got := c.leftFor(l, 7); !slices.Equal(got, bodies(1, 7)) {
+		c.broken("another connection received %q, want %q: one message is held, nothing else may be hidden", got, bodies(1, 7))
 	}
 }
 

@@ -53,12 +53,36 @@ func unreachable(c *kase) {
 func roleIsNotAwaited(c *kase) {
 	c, first := c.singleActive()
 	c.open(first)
-	start := time.Now()
-	conn, err := c.subscribe(jms.Subscription{Queue: c.b.Queue, SingleActiveConsumer: true})
-	if err != nil {
-		c.broken("Connect of a second instance, after %v: %v", time.Since(start), err)
+	conn, returned := c.secondInstance()
+	if !returned {
+		c.broken("Connect of a second instance has not returned after %v", c.h.Latency)
 	}
 	c.must("Close of the second instance", func() error { return conn.Close(c.ctx) })
+}
+
+// secondInstance connects beside an active instance, and reports false if Connect waits for the role.
+func (c *kase) secondInstance() (conn jms.Connection, returned bool) {
+	c.Helper()
+	type result struct {
+		conn jms.Connection
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		sub := jms.Subscription{Queue: c.b.Queue, SingleActiveConsumer: true, Client: "second", Logger: slog.New(slog.DiscardHandler)}
+		conn, err := c.b.Factory.Connect(c.ctx, sub)
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			c.broken("Connect of a second instance: %v", r.err)
+		}
+		c.Cleanup(func() { c.do("Close of the second instance", func() error { r.conn.Close(c.ctx); return nil }) })
+		return r.conn, true
+	case <-time.After(c.h.Latency):
+		return nil, false
+	}
 }
 
 // singleActive gives a case on a queue with a single active consumer, and a connection that is active. It skips the case

@@ -21,12 +21,15 @@ var messageCases = []testCase{
 	{2, "Expiry", "a message whose TTL has passed is not received", expiry},
 }
 
-// echo sends one message with a commit, as a task does, and gives what comes of it; nil if it was refused.
+// echo sends one message with the commit of another, as a task does, and gives what comes of it; nil if it was refused.
 func (c *kase) echo(from, to jms.Session, out jms.Outgoing) *jms.Message {
 	c.Helper()
+	c.numbers(0, 1)
+	c.takeBody(from, "0")
 	out.Queue = c.b.Other
 	err := c.do("Commit with a send", func() error { return from.Commit(c.ctx, out) })
 	if errors.Is(err, jms.ErrConfig) {
+		c.commit(from) // without the send
 		return nil
 	}
 	if err != nil {
@@ -143,7 +146,12 @@ func completeCopies(c *kase) {
 
 func expiry(c *kase) {
 	const ttl = 200 * time.Millisecond
-	c.send(c.b.Queue, jms.Outgoing{Body: []byte("short-lived"), TTL: ttl}, jms.Outgoing{Body: []byte("lasting")})
+	c.numbers(0, 1)
+	s := c.open(c.connect())
+	c.takeBody(s, "0")
+	short := c.text("short-lived")
+	short.TTL = ttl
+	c.commit(s, short, c.text("lasting"))
 	c.pause(5 * ttl)
-	c.remaining(c.b.Queue, "the first message lived for "+ttl.String(), []string{"lasting"})
+	c.remaining(c.b.Other, "the first message lived for "+ttl.String(), []string{"lasting"})
 }

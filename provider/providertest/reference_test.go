@@ -316,9 +316,8 @@ var everything = jms.Capabilities{
 	MaxHold: time.Hour, StableIDs: true, DeliveryCount: true,
 }
 
-// referenceBroker gives one case a fresh reference provider.
-func referenceBroker(caps jms.Capabilities) providertest.Broker {
-	b := newRefBroker(caps, "IN", "OUT")
+// referenceBroker gives the suite all powers over a reference provider.
+func referenceBroker(b *refBroker) providertest.Broker {
 	cut := func(c jms.Connection) { c.(interface{ Break() }).Break() }
 	return providertest.Broker{
 		Factory: b, Queue: "IN", Other: "OUT", Unknown: "NO.SUCH.QUEUE",
@@ -335,7 +334,7 @@ func (unreachable) Connect(context.Context, jms.Subscription) (jms.Connection, e
 func TestReference(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Bubble: true,
-		New:    func(testing.TB) providertest.Broker { return referenceBroker(everything) },
+		New:    func(testing.TB) providertest.Broker { return referenceBroker(newRefBroker(everything, "IN", "OUT")) },
 	})
 }
 
@@ -344,7 +343,7 @@ func TestReferenceModest(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Quiet: 20 * time.Millisecond,
 		New: func(testing.TB) providertest.Broker {
-			b := referenceBroker(jms.Capabilities{Broker: "modest", ReturnDelay: 50 * time.Millisecond, MaxInFlight: 10})
+			b := referenceBroker(newRefBroker(jms.Capabilities{ReturnDelay: 50 * time.Millisecond, MaxInFlight: 10}, "IN", "OUT"))
 			return providertest.Broker{Factory: b.Factory, Queue: b.Queue, Other: b.Other, Send: b.Send}
 		},
 	})

@@ -102,5 +102,8 @@ func run(t *testing.T, h Harness, says string, body func(t *testing.T)) {
 				says, r)
 		}
 	}()
-	synctest.Test(t, body)
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(h.Patience) }) // the last one: what ends by itself has ended when the bubble is left
+		body(t)
+	})
 }
