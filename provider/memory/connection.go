@@ -15,7 +15,7 @@ var _ jms.ConnectionFactory = (*Broker)(nil)
 // The connection implements jms.QueueChecker. Unless the profile pushes it also implements jms.Inquirer and jms.CleanStarter, and on a
 // queue with SingleActiveConsumer jms.Elector; a broker that pushes does not tell who is active, and a standby's Receive just waits.
 func (b *Broker) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
-	call := Call{Kind: CallConnect, Queue: sub.Queue, Client: sub.Client}
+	call := &Call{Kind: CallConnect, Queue: sub.Queue, Client: sub.Client}
 	var c *conn
 	err := b.hooked(ctx, call, func() (err error) {
 		if err := ctx.Err(); err != nil {
@@ -177,7 +177,7 @@ func (c *conn) OpenSession(ctx context.Context) (jms.Session, error) {
 	return s, nil
 }
 
-func (c *conn) call(kind CallKind) Call { return Call{Kind: kind, Queue: c.q.Name, Client: c.client} }
+func (c *conn) call(kind CallKind) *Call { return &Call{Kind: kind, Queue: c.q.Name, Client: c.client} }
 
 func (c *conn) Capabilities() jms.Capabilities { return c.b.profile.capabilities(c) }
 

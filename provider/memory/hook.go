@@ -63,7 +63,7 @@ func (b *Broker) SetHook(h Hook) {
 }
 
 // hooked runs a call with the hook around it. comeTrue makes what the hook returned true.
-func (b *Broker) hooked(ctx context.Context, c Call, do func() error, comeTrue func(c Call, err error) error) error {
+func (b *Broker) hooked(ctx context.Context, c *Call, do func() error, comeTrue func(c Call, err error) error) error {
 	h := b.hook.Load()
 	if h == nil {
 		return do()
@@ -75,15 +75,15 @@ func (b *Broker) hooked(ctx context.Context, c Call, do func() error, comeTrue f
 	if comeTrue == nil {
 		comeTrue = func(_ Call, err error) error { return err }
 	}
-	if err := (*h)(hookCtx, c); err != nil {
-		return comeTrue(c, err)
+	if err := (*h)(hookCtx, *c); err != nil {
+		return comeTrue(*c, err)
 	}
 	if err := do(); err != nil {
 		return err
 	}
 	c.After = true
-	if err := (*h)(hookCtx, c); err != nil {
-		return comeTrue(c, err)
+	if err := (*h)(hookCtx, *c); err != nil {
+		return comeTrue(*c, err)
 	}
 	return nil
 }

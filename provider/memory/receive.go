@@ -13,8 +13,10 @@ func (s *session) Receive(ctx context.Context) (*jms.Message, error) {
 		return s.receive(ctx)
 	}
 	var m *jms.Message
-	err := s.c.b.hooked(ctx, s.call(CallReceive), func() (err error) {
+	call := s.call(CallReceive)
+	err := s.c.b.hooked(ctx, call, func() (err error) {
 		m, err = s.receive(ctx)
+		call.Message = m
 		return err
 	}, s.comeTrue)
 	if err != nil {

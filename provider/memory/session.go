@@ -131,7 +131,7 @@ func (s *session) reach(ctx context.Context) error {
 	return s.usable()
 }
 
-func (s *session) call(kind CallKind) Call {
+func (s *session) call(kind CallKind) *Call {
 	c := s.c.call(kind)
 	c.Message = s.msg
 	return c
