@@ -1,0 +1,380 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/memory"
+)
+
+func TestCapabilitiesOfTheProfiles(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		profile memory.Profile
+		queue   memory.Queue
+		want    jms.Capabilities
+	}{
+		{"plain", memory.Profile{}, memory.Queue{Name: queue}, jms.Capabilities{
+			Broker: "memory", CheapSessions: true, AtomicSends: true, RollbackInPlace: true, ReturnsAtOnce: true, StableIDs: true, DeliveryCount: true,
+		}},
+		{"IBM MQ", memory.LikeIBMMQ(), sac, jms.Capabilities{
+			Broker: "memory like IBM MQ", MaxInFlight: 1000, AtomicSends: true, RollbackInPlace: true, ReturnDelay: 15 * time.Second, StableIDs: true,
+		}},
+		{"RabbitMQ", memory.LikeRabbitMQ(), memory.Queue{Name: queue}, jms.Capabilities{
+			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnDelay: 30 * time.Second, Push: true,
+		}},
+		{"RabbitMQ, single active", memory.LikeRabbitMQ(), sac, jms.Capabilities{
+			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, Push: true,
+		}},
+		{"quorum, single active", memory.LikeQuorum(), sac, jms.Capabilities{
+			Broker: "memory like a quorum queue", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, Push: true, DeliveryCount: true,
+		}},
+	} {
+		if got := connect(t, newBroker(t, c.profile, c.queue), "").Capabilities(); got != c.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// push is a broker that sends four messages ahead and processes acknowledgements after a second.
+func push() memory.Profile {
+	p := memory.LikeRabbitMQ()
+	p.Prefetch, p.AckDelay, p.ReturnDelay = 4, time.Second, 0
+	return p
+}
+
+func TestPushHidesWhatItSentAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, push(), memory.Queue{Name: queue, Shared: true})
+		send(t, b, "1", "2", "3", "4", "5", "6")
+		a := connect(t, b, "a")
+		browse(t, b, "1 2 3 4 5 6") // not before the first session
+		one := receive(t, a, "1")
+		browse(t, b, "5 6")
+		other, err := b.Connect(t.Context(), jms.Subscription{Queue: queue, MaxInFlight: 1, Logger: slog.Default()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := other.Capabilities().MaxInFlight; n != 1 {
+			t.Fatalf("MaxInFlight %d, want what was asked for", n)
+		}
+		receive(t, other, "5") // 2, 3 and 4 are hidden though nobody works on them
+		commit(t, one)
+		browse(t, b, "6") // the broker has not processed the acknowledgement
+		time.Sleep(time.Second)
+		synctest.Wait()
+		browse(t, b, "")
+		if s := stats(t, b); s.Settled != 1 || s.Unsettled != 5 {
+			t.Fatalf("%+v", s)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		browse(t, b, "2 3 4 6")
+		a = connect(t, b, "a")
+		if m := receiveOn(t, open(t, a), "2"); !m.Redelivered || m.ID != "" || m.DeliveryCount != 0 {
+			t.Fatalf("an innocent one that was only sent ahead: %+v", m)
+		}
+	})
+}
+
+// TestLostAcknowledgements: a commit that returned nil is undone, because the connection died before the broker read it (H7).
+func TestLostAcknowledgements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, push(), memory.Queue{Name: "OUT"})
+		send(t, b, "1", "2", "3")
+		c := connect(t, b, "")
+		s := receive(t, c, "1")
+		commit(t, s, jms.Outgoing{Queue: "OUT"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		receiveOn(t, s, "2")
+		commit(t, s, jms.Outgoing{Queue: "OUT"})
+		breakAll(t, b, memory.Loss{})
+		browse(t, b, "2 3")
+		if n := b.Depth("OUT"); n != 2 { // sends are there, though their message comes again
+			t.Fatalf("depth of OUT: %d, want 2", n)
+		}
+	})
+}
+
+func TestOrderlyCloseLosesNoAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, push())
+		send(t, b, "1", "2")
+		c := connect(t, b, "")
+		commit(t, receive(t, c, "1"))
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		browse(t, b, "2")
+	})
+}
+
+// TestAckIntoADeadLinkSucceeds: nobody notices, and the message comes again.
+func TestAckIntoADeadLinkSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, push(), memory.Queue{Name: "OUT"})
+		send(t, b, "1", "2", "3")
+		c := connect(t, b, "")
+		one, two := receive(t, c, "1"), receive(t, c, "2")
+		breakAll(t, b, memory.Loss{Broker: time.Minute, Client: 10 * time.Second})
+		commit(t, one)
+		// sends need an answer
+		wantErr(t, two.Commit(t.Context(), jms.Outgoing{Queue: "OUT"}), jms.ErrCommitUnknown)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		browse(t, b, "1 2 3")
+		if n := b.Depth("OUT"); n != 0 {
+			t.Fatalf("depth of OUT: %d", n)
+		}
+	})
+}
+
+// TestNothingIsGivenBackAlone: a broker without RollbackInPlace closes the connection instead.
+func TestNothingIsGivenBackAlone(t *testing.T) {
+	for name, giveBack := range map[string]func(b *memory.Broker, s jms.Session, id string) error{
+		"rollback": func(_ *memory.Broker, s jms.Session, _ string) error { return s.Rollback(context.Background()) },
+		"close":    func(_ *memory.Broker, s jms.Session, _ string) error { return s.Close(context.Background()) },
+		"take back": func(b *memory.Broker, s jms.Session, id string) error {
+			return errors.Join(b.TakeBack(id), s.Commit(context.Background()))
+		},
+		"lose session": func(b *memory.Broker, s jms.Session, id string) error {
+			return errors.Join(b.LoseSession(id, memory.Loss{}), s.Commit(context.Background()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker(t, push())
+				ids := send(t, b, "1", "2", "3")
+				c := connect(t, b, "")
+				one := receive(t, c, "1")
+				receive(t, c, "2")
+				wantErr(t, giveBack(b, one, ids[0]), jms.ErrConnectionLost)
+				<-c.Done()
+				browse(t, b, "1 2 3")
+			})
+		})
+	}
+}
+
+func TestRollbackToTail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, memory.Profile{Rollback: memory.RollbackToTail})
+		send(t, b, "1", "2", "3")
+		c := connect(t, b, "")
+		if c.Capabilities().RollbackInPlace {
+			t.Fatal("RollbackInPlace is declared")
+		}
+		one := receive(t, c, "1")
+		receive(t, c, "2")
+		rollback(t, one)
+		browse(t, b, "3 1")
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		browse(t, b, "2 3 1")
+	})
+}
+
+// TestReturnOrder: two connections, the later one closed first (brokers that put returned messages at the head as they come).
+func TestReturnOrder(t *testing.T) {
+	for _, inReturnOrder := range []bool{false, true} {
+		t.Run(fmt.Sprint(inReturnOrder), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := push()
+				p.Prefetch, p.ReturnOrder = 2, inReturnOrder
+				b := newBroker(t, p, memory.Queue{Name: queue, Shared: true})
+				send(t, b, "1", "2", "3", "4", "5")
+				a, c := connect(t, b, "a"), connect(t, b, "c")
+				receive(t, a, "1")
+				receive(t, c, "3")
+				_ = c.Close(t.Context())
+				_ = a.Close(t.Context())
+				if inReturnOrder {
+					browse(t, b, "3 4 1 2 5")
+				} else {
+					browse(t, b, "1 2 3 4 5")
+				}
+			})
+		})
+	}
+}
+
+// TestSingleActiveConsumerReturnsFirst: a half-open link delays the takeover, but nobody overtakes (H4).
+func TestSingleActiveConsumerReturnsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, sac, memory.LikeRabbitMQ())
+		send(t, b, "1", "2", "3")
+		a := connect(t, b, "a")
+		receive(t, a, "1")
+		standby := open(t, connect(t, b, "b"))
+		breakClient(t, b, "a")
+		receiveNone(t, standby)
+		start := time.Now()
+		receiveOn(t, standby, "1")
+		if since := time.Since(start); since != 30*time.Second-time.Millisecond {
+			t.Fatalf("took over after %v", since)
+		}
+	})
+}
+
+func breakClient(t testing.TB, b *memory.Broker, client string) {
+	t.Helper()
+	rs, err := b.Readers(queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Client() == client && !r.Break(memory.Loss{}) {
+			t.Fatal("was broken before")
+		}
+	}
+}
+
+// TestLockIsFreeBeforeTheMessages: the successor is active at once and reads past what the dead one holds (H5).
+func TestLockIsFreeBeforeTheMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, sac, memory.LikeIBMMQ())
+		send(t, b, "1", "2", "3")
+		a := connect(t, b, "a")
+		awaitActive(t, a)
+		receive(t, a, "1")
+		breakAll(t, b, memory.Loss{})
+		c := connect(t, b, "b")
+		awaitActive(t, c)
+		cleanStart(t, c, false)
+		receive(t, c, "2")
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		cleanStart(t, c, true)
+		browse(t, b, "1 3")
+	})
+}
+
+func TestDeafCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, memory.LikeIBMMQ())
+		c := connect(t, b, "")
+		s := open(t, c)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err := s.Receive(ctx)
+		wantErr(t, err, context.DeadlineExceeded)
+		if since := time.Since(start); since != 2*time.Second {
+			t.Fatalf("Receive ended after %v, want the end of its slice", since)
+		}
+		time.AfterFunc(1800*time.Millisecond, func() { send(t, b, "1") })
+		ctx, cancel = context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		m, err := s.Receive(ctx) // a message that comes after the end of the context
+		if err != nil || string(m.Body) != "1" {
+			t.Fatal(m, err)
+		}
+		breakAll(t, b, memory.Loss{Client: time.Minute})
+		start = time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, s.Commit(ctx), jms.ErrCommitUnknown)
+		if since := time.Since(start); since != time.Minute {
+			t.Fatalf("Commit ended after %v, want when the client noticed", since)
+		}
+	})
+}
+
+func TestSessionLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := memory.LikeIBMMQ()
+		p.MaxSessions = 2
+		b := newBroker(t, p)
+		send(t, b, "1")
+		c := connect(t, b, "")
+		one := receive(t, c, "1")
+		open(t, c)
+		_, err := c.OpenSession(t.Context())
+		wantErr(t, err, jms.ErrBusy)
+		breakAll(t, b, memory.Loss{})
+		_ = one.Close(t.Context())
+		c = connect(t, b, "")
+		_, err = c.OpenSession(t.Context())
+		wantErr(t, err, jms.ErrBusy) // the dead ones count until the broker notices
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		receive(t, c, "1")
+	})
+}
+
+func TestRestartMarksAll(t *testing.T) {
+	for _, p := range []memory.Profile{memory.LikeRabbitMQ(), memory.LikeQuorum()} {
+		t.Run(p.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p.Prefetch = 1
+				b := newBroker(t, p)
+				send(t, b, "1", "2")
+				receive(t, connect(t, b, ""), "1")
+				b.Restart()
+				c := connect(t, b, "")
+				s := receive(t, c, "1")
+				commit(t, s)
+				if m := receiveOn(t, s, "2"); m.Redelivered != p.MarkAll {
+					t.Fatalf("redelivered %t, want %t", m.Redelivered, p.MarkAll)
+				}
+			})
+		})
+	}
+}
+
+// TestEveryProfileDeliversAll is the same work on each: conservation and order with one reader, ended in order.
+func TestEveryProfileDeliversAll(t *testing.T) {
+	for _, p := range []memory.Profile{{}, memory.LikeIBMMQ(), memory.LikeRabbitMQ(), memory.LikeQuorum()} {
+		t.Run(p.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker(t, p, memory.Queue{Name: "OUT"})
+				const n = 1000
+				go func() {
+					for i := range n {
+						send(t, b, fmt.Sprint(i))
+						if i%100 == 0 {
+							time.Sleep(time.Second)
+						}
+					}
+				}()
+				c := connect(t, b, "")
+				idle, held := make(chan jms.Session, 8), make(chan jms.Session, 8)
+				for range cap(idle) {
+					idle <- open(t, c)
+				}
+				go func() {
+					for s := range held {
+						if err := s.Commit(t.Context(), jms.Outgoing{Queue: "OUT"}); err != nil {
+							t.Error(err)
+						}
+						idle <- s
+					}
+				}()
+				for i := range n {
+					s := <-idle
+					receiveOn(t, s, fmt.Sprint(i))
+					held <- s
+				}
+				close(held)
+				for range cap(idle) {
+					<-idle
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if s := stats(t, b); s.Depth != 0 || s.Settled != n || s.Redelivered != 0 || b.Depth("OUT") != n {
+					t.Fatalf("%+v, OUT %d", s, b.Depth("OUT"))
+				}
+			})
+		})
+	}
+}
