@@ -166,7 +166,7 @@ func TestG4Duplicates(t *testing.T) {
 			script: "sent 1 2\nA start 1\nA return 1 settled\nwait 200ms\nA run 2\nloss A 5\nA run 1 2"},
 		{name: "acks lost: before the later one began", want: orderaudit.G4, says: "after a later one", opts: async, script: "sent 1 2\nA run 1\nloss A 5\nA run 2 1"},
 		{name: "in doubt does not count against a later loss",
-			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA end 1 unknown\nkey l\nA start 1\nA return 1 settled\nloss A 1\nA run 1\nkey k\nA run 1"},
+			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nA end 1 unknown\nkey l\nA start 1\nA return 1 settled\nloss A 1\nA run 1\nkey k\nA run 1"},
 		{name: "as many as were in flight", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 2\nkilled A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "more than were in flight", want: orderaudit.G4, says: "one more than the 1 in flight",
 			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nkey k\nB run 1\nkey l\nB run 1"},
