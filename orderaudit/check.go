@@ -64,7 +64,7 @@ func (h *History) Check(opts Options) Verdict {
 		v.count(m, run)
 	}
 	v.Violations = append(v.Violations, m.checkLossBounds(repeats)...)
-	v.Keys, v.Losses = len(m.keys), len(m.events.all)
+	v.Keys, v.Losses = len(m.keys), len(m.events.losses)
 	return v
 }
 
@@ -96,7 +96,7 @@ func final(msg *message, e *events) Outcome {
 	a := msg.attempts[len(msg.attempts)-1]
 	o := a.asOf(never - 1)
 	if o.settles() && a.end == never {
-		if _, lost := e.lossBetween(a.instance, a.start, never); lost {
+		if e.lossBetween(a.instance, a.start, never) != nil {
 			return Unknown
 		}
 	}

@@ -36,7 +36,7 @@ func (c *keyCheck) settledBefore(msg *message, a *attempt) (string, bool) {
 	case o.frees():
 		// Its outcome is recorded later. A lost instance may write down late what the broker did before the loss.
 		if last.outcome.frees() && last.instance != a.instance {
-			if _, lost := c.events.lossBetween(last.instance, last.start, pos); lost {
+			if c.events.lossBetween(last.instance, last.start, pos) != nil {
 				return "", true
 			}
 		}

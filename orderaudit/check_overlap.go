@@ -15,13 +15,13 @@ func (c *keyCheck) checkOverlap(a *attempt) {
 			c.fail(G2, a.msg, "%s starts while %s runs in the same instance", c.tell(a), c.tell(other))
 			continue
 		}
-		loss, lost := c.events.lossBetween(other.instance, other.start, a.start)
-		if !lost {
+		loss := c.events.lossBetween(other.instance, other.start, a.start)
+		if loss == nil {
 			c.fail(G2, a.msg, "%s starts while %s runs, and no loss of %s is recorded in between",
 				c.tell(a), c.tell(other), other.instance)
 			continue
 		}
-		if waited, delay := c.events.at(a.start)-c.events.at(loss), c.events.takeover[a.instance]; waited < delay {
+		if waited, delay := c.events.at(a.start)-c.events.at(loss.from), c.events.takeover[a.instance]; waited < delay {
 			c.fail(G2, a.msg, "%s starts while %s runs, %v after the loss of %s: it takes over after %v",
 				c.tell(a), c.tell(other), waited, other.instance, delay)
 		}

@@ -10,7 +10,7 @@ import (
 type repeat struct {
 	key         string
 	prev, again *attempt
-	losses      []int // each of which had prev in flight
+	losses      []*loss // each of which had prev in flight
 }
 
 // checkRepeat is G4, and the counting of attempts: why may the message of a, the i-th attempt of the key, start again?
@@ -61,25 +61,28 @@ func (c *keyCheck) checkRepeat(a *attempt, i int) {
 
 // inFlightAt lists the losses between prev and a that prev's message may have been in flight at. If a later message has begun
 // in between (nil: none has), only losses after that can have undone what was settled before it.
-func (c *keyCheck) inFlightAt(prev, a, later *attempt) []int {
+func (c *keyCheck) inFlightAt(prev, a, later *attempt) []*loss {
 	after := prev.start
 	if later != nil {
 		after = later.start
 	}
-	var found []int
-	all := c.events.lossesOf(prev.instance)
-	i, _ := slices.BinarySearch(all, after)
-	for ; i < len(all) && all[i] < a.start; i++ {
-		loss := all[i]
-		settled := min(prev.end, loss)
-		if prev.end == never {
-			settled = min(prev.ret, loss)
+	var found []*loss
+	for _, loss := range c.events.lossesOf(prev.instance).since(after) {
+		if loss.from >= a.start {
+			break
 		}
-		undone := c.model.opts.AckDelay > 0 && c.events.at(loss)-c.events.at(settled) <= c.model.opts.AckDelay
+		if !loss.within(after, a.start) {
+			continue
+		}
+		settled := min(prev.end, loss.from)
+		if prev.end == never {
+			settled = min(prev.ret, loss.from)
+		}
+		undone := c.model.opts.AckDelay > 0 && c.events.at(loss.from)-c.events.at(settled) <= c.model.opts.AckDelay
 		switch {
 		case later != nil && !undone, prev.end != never && prev.outcome.settles() && !undone:
 			continue // the broker has confirmed it
-		case later == nil && prev.end < loss && (prev.outcome == GivenBack || prev.outcome == Unknown):
+		case later == nil && prev.end < loss.from && (prev.outcome == GivenBack || prev.outcome == Unknown):
 			continue // it was no more in flight
 		}
 		found = append(found, loss)
@@ -98,7 +101,7 @@ func (c *keyCheck) laterSince(a *attempt, i int) *attempt {
 }
 
 func (c *keyCheck) unexplained(prev, a *attempt) string {
-	if _, lost := c.events.lossBetween(prev.instance, prev.start, a.start); lost {
+	if c.events.lossBetween(prev.instance, prev.start, a.start) != nil {
 		return fmt.Sprintf("its attempt from +%v was %v at +%v, which no loss undoes", c.events.at(prev.start), prev.outcome, c.events.at(prev.end))
 	}
 	return fmt.Sprintf("its attempt from +%v on %s was %v and no loss of %s is recorded since",
@@ -130,10 +133,10 @@ func (c *keyCheck) checkCount(a, prev *attempt, inPlace bool) {
 func (m *model) checkLossBounds(repeats []repeat) []Violation {
 	slices.SortFunc(repeats, func(a, b repeat) int { return cmp.Compare(a.again.start, b.again.start) })
 	explained := make([]bool, len(repeats))
-	byLoss := map[int][]int{}
+	byLoss := map[*loss][]int{}
 	for i, r := range repeats {
 		for _, loss := range r.losses {
-			if m.records[loss].N <= 0 { // no bound is known: explains any number
+			if loss.bound == 0 { // no bound is known: explains any number
 				explained[i] = true
 			}
 		}
@@ -143,8 +146,8 @@ func (m *model) checkLossBounds(repeats []repeat) []Violation {
 			}
 		}
 	}
-	for _, loss := range m.events.all {
-		room := m.records[loss].N
+	for _, loss := range m.events.losses {
+		room := loss.bound
 		for _, i := range byLoss[loss] {
 			if room == 0 {
 				break
@@ -163,9 +166,9 @@ func (m *model) checkLossBounds(repeats []repeat) []Violation {
 		last := r.losses[len(r.losses)-1]
 		v := Violation{Rule: G4, Key: r.key, Seq: r.again.msg.seq, Text: fmt.Sprintf(
 			"message %d repeats at +%v, one more than the %d in flight at the loss of +%v",
-			r.again.msg.seq, m.events.at(r.again.start), m.records[last].N, m.events.at(last))}
+			r.again.msg.seq, m.events.at(r.again.start), last.bound, m.events.at(last.from))}
 		if len(found) < shown {
-			v.Records = []Record{m.records[r.prev.start], m.records[last], m.records[r.again.start]}
+			v.Records = []Record{m.records[r.prev.start], m.records[last.from], m.records[r.again.start]}
 		}
 		found = append(found, v)
 	}

@@ -1,83 +1,120 @@
 package orderaudit
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"time"
 )
 
-// events are the losses, kills, stops and takeover delays of a history, by position.
+// loss is one loss or kill. It may take some time: it happened somewhere from one position to the other.
+type loss struct {
+	instance string // "": every instance
+	from, to int
+	bound    int // most messages in flight; 0: not known
+}
+
+// within reports whether it may have happened between two positions.
+func (l *loss) within(after, before int) bool { return l.from < before && l.to > after }
+
+// events are what a history says of instances, not of messages.
 type events struct {
 	records  []Record
-	losses   map[string][]int // by instance; "": of all. Kills are losses too
-	merged   map[string][]int // losses of an instance and those of all
-	kills    map[string][]int
+	losses   []*loss
+	of       map[string]lossList // those that concern an instance, filled by lossesOf
+	open     map[uint64]*loss    // by the ID that its end will have
+	kills    map[string][]int    // positions, by instance
 	stops    map[string][]int
 	takeover map[string]time.Duration
-	all      []int // every loss
 }
 
 func newEvents(records []Record) events {
 	return events{
-		records: records, losses: map[string][]int{}, merged: map[string][]int{}, kills: map[string][]int{},
+		records: records, of: map[string]lossList{}, open: map[uint64]*loss{}, kills: map[string][]int{},
 		stops: map[string][]int{}, takeover: map[string]time.Duration{},
 	}
 }
 
-func (e *events) add(pos int, r *Record) {
+// add reports whether the record fits to what came before.
+func (e *events) add(pos int, r *Record) bool {
 	switch r.Kind {
 	case KindKilled:
 		e.kills[r.Instance] = append(e.kills[r.Instance], pos)
-		fallthrough
+		e.losses = append(e.losses, &loss{instance: r.Instance, from: pos, to: pos})
 	case KindLoss:
-		e.losses[r.Instance] = append(e.losses[r.Instance], pos)
-		e.all = append(e.all, pos)
+		l := &loss{instance: r.Instance, from: pos, to: pos, bound: max(r.N, 0)}
+		e.losses = append(e.losses, l)
+		e.open[r.ID] = l
+	case KindLossDone:
+		l := e.open[r.ID]
+		if l == nil || r.ID == 0 || l.instance != r.Instance {
+			return false
+		}
+		l.to = pos
+		// A kill that it is about is no second loss: the bound of the first holds.
+		e.losses = slices.DeleteFunc(e.losses, func(k *loss) bool {
+			return k.from > l.from && k.instance == l.instance && e.records[k.from].Kind == KindKilled
+		})
 	case KindStopping:
 		e.stops[r.Instance] = append(e.stops[r.Instance], pos)
 	case KindTakeover:
 		e.takeover[r.Instance] = r.Delay
 	}
+	return true
 }
 
-// lossesOf are the positions of the losses that concern an instance.
-func (e *events) lossesOf(instance string) []int {
-	if m, ok := e.merged[instance]; ok {
-		return m
-	}
-	m := append([]int(nil), e.losses[instance]...)
-	if instance != "" {
-		m = append(m, e.losses[""]...)
-		sort.Ints(m)
-	}
-	e.merged[instance] = m
-	return m
+// lossList is sorted by from.
+type lossList struct {
+	losses []*loss
+	latest []int // the greatest to of the losses up to each
 }
 
-// lossBetween is the first loss of an instance after one position and before another.
-func (e *events) lossBetween(instance string, after, before int) (int, bool) {
-	return between(e.lossesOf(instance), after, before)
+// since are the losses from the first on that may have happened after a position.
+func (l lossList) since(pos int) []*loss {
+	i, _ := slices.BinarySearch(l.latest, pos+1)
+	return l.losses[i:]
+}
+
+// lossesOf are the losses that concern an instance.
+func (e *events) lossesOf(instance string) lossList {
+	found, ok := e.of[instance]
+	if !ok {
+		latest := -1
+		for _, l := range e.losses {
+			if l.instance == instance || l.instance == "" {
+				latest = max(latest, l.to)
+				found.losses, found.latest = append(found.losses, l), append(found.latest, latest)
+			}
+		}
+		e.of[instance] = found
+	}
+	return found
+}
+
+// lossBetween is the first loss of an instance that may have happened between two positions, or nil.
+func (e *events) lossBetween(instance string, after, before int) *loss {
+	if l := e.lossesOf(instance).since(after); len(l) > 0 && l[0].within(after, before) {
+		return l[0]
+	}
+	return nil
 }
 
 func (e *events) stopBetween(instance string, after, before int) bool {
-	_, ok := between(e.stops[instance], after, before)
-	return ok
+	return between(e.stops[instance], after, before) != never
 }
 
 func (e *events) killAfter(instance string, pos int) int {
-	if k, ok := between(e.kills[instance], pos, never); ok {
-		return k
-	}
-	return never
+	return between(e.kills[instance], pos, never)
 }
 
 func (e *events) at(pos int) time.Duration { return e.records[pos].At }
 
-func between(positions []int, after, before int) (int, bool) {
-	i := sort.SearchInts(positions, after+1)
+// between is the first of some ascending positions that lies between two others, or never.
+func between(positions []int, after, before int) int {
+	i, _ := slices.BinarySearch(positions, after+1)
 	if i == len(positions) || positions[i] >= before {
-		return 0, false
+		return never
 	}
-	return positions[i], true
+	return positions[i]
 }
 
 // near are the positions of the losses, kills and stops that may matter to a key: those from its first start on, of its instances.
@@ -85,31 +122,41 @@ func (e *events) near(run *keyRun) []int {
 	if len(run.attempts) == 0 {
 		return nil
 	}
+	first := run.attempts[0].start
 	instances := map[string]bool{}
 	for _, a := range run.attempts {
 		instances[a.instance] = true
 	}
 	var found []int
 	for instance := range instances {
-		found = append(found, e.lossesOf(instance)...)
-		found = append(found, e.stops[instance]...)
+		for _, l := range e.lossesOf(instance).since(first) {
+			found = append(found, l.from)
+		}
+		for _, pos := range e.stops[instance] {
+			if pos > first {
+				found = append(found, pos)
+			}
+		}
 	}
-	sort.Ints(found)
-	found = slices.Compact(found)
-	return found[sort.SearchInts(found, run.attempts[0].start):]
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
-// without is a copy in which only the losses and stops in keep happened, for shrinking. Tasks that a kill has ended stay ended.
-func (e *events) without(keep map[int]bool) events {
+// only is a copy in which nothing happened but what is in keep, for shrinking. Tasks that a kill has ended stay ended.
+func (e *events) only(keep []int) events {
 	c := newEvents(e.records)
 	c.takeover = e.takeover
-	for pos := range keep {
-		c.add(pos, &e.records[pos])
-	}
-	for _, by := range []map[string][]int{c.losses, c.stops, c.kills} {
-		for _, positions := range by {
-			sort.Ints(positions)
+	for _, pos := range keep {
+		if i, found := e.lossAt(pos); found {
+			c.losses = append(c.losses, e.losses[i])
+		} else if r := &e.records[pos]; r.Kind == KindStopping {
+			c.stops[r.Instance] = append(c.stops[r.Instance], pos)
 		}
 	}
 	return c
+}
+
+// lossAt is the index of the loss that began at a position.
+func (e *events) lossAt(pos int) (int, bool) {
+	return slices.BinarySearchFunc(e.losses, pos, func(l *loss, pos int) int { return cmp.Compare(l.from, pos) })
 }

@@ -26,7 +26,7 @@ func everyKind() *orderaudit.History {
 		rec.Output(key, 0, 2)
 		rec.Left(key, -5)
 	}
-	rec.Loss("", "the broker's node\nwas killed", 12)
+	rec.Loss("", "the broker's node\nwas killed", 12).Done()
 	rec.InstanceStopping("A")
 	rec.Killed("A")
 	return rec.History()

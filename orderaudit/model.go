@@ -84,8 +84,10 @@ func build(h *History, opts Options) *model {
 	for pos := range h.Records {
 		r := &h.Records[pos]
 		switch r.Kind {
-		case KindLoss, KindKilled, KindStarted, KindStopping, KindTakeover:
-			m.events.add(pos, r)
+		case KindLoss, KindLossDone, KindKilled, KindStarted, KindStopping, KindTakeover:
+			if !m.events.add(pos, r) {
+				m.malform(r, pos, "the end of a loss that has not begun")
+			}
 			continue
 		case KindSent, KindDoubtful, KindStart, KindReturn, KindEnd, KindOutput, KindLeft:
 		default:

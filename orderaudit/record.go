@@ -1,6 +1,7 @@
 package orderaudit
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -16,14 +17,15 @@ const (
 	KindEnd                      // as KindStart, Outcome: this has become of the message
 	KindOutput                   // Key, Seq, N: the Nth message sent by the message's task has come out
 	KindLeft                     // Key, Seq: found on the queue after the run
-	KindLoss                     // Instance ("": all), Text, N (most messages in flight, 0: not known)
+	KindLoss                     // Instance ("": all), Text, N (most messages in flight, 0: not known), ID (0: has no LossDone)
+	KindLossDone                 // Instance, ID of its Loss: it has happened by now
 	KindKilled                   // Instance: its process is dead; what ran has ended
 	KindStarted                  // Instance: begins to read
 	KindStopping                 // Instance: is about to be stopped and may give back what it holds
 	KindTakeover                 // Instance, Delay: it waits so long after a loss of another instance
 )
 
-var kindNames = [...]string{"", "sent", "doubtful", "start", "return", "end", "output", "left", "loss", "killed", "started", "stopping", "takeover"}
+var kindNames = [...]string{"", "sent", "doubtful", "start", "return", "end", "output", "left", "loss", "loss done", "killed", "started", "stopping", "takeover"}
 
 // String returns the name that saved histories use.
 func (k Kind) String() string {
@@ -49,7 +51,7 @@ type Record struct {
 	Key      string
 	Text     string
 	Seq      int64
-	ID       uint64 // joins Start, Return and End of one attempt; 0: the message's latest attempt on that instance
+	ID       uint64 // joins Start, Return and End of one attempt, or Loss and LossDone; 0: the message's latest attempt there
 	N        int
 	Delay    time.Duration
 	Kind     Kind
@@ -75,10 +77,7 @@ func (r Record) String() string {
 	case KindLeft:
 		return at + fmt.Sprintf("%d left on the queue", r.Seq)
 	case KindLoss:
-		who, most := r.Instance, ""
-		if who == "" {
-			who = "all instances"
-		}
+		who, most := cmp.Or(r.Instance, "all instances"), ""
 		if r.N > 0 {
 			most = fmt.Sprintf(", at most %d in flight", r.N)
 		}
@@ -86,5 +85,5 @@ func (r Record) String() string {
 	case KindTakeover:
 		return at + fmt.Sprintf("%s: takes over after %v", r.Instance, r.Delay)
 	}
-	return at + fmt.Sprintf("%s: %v", r.Instance, r.Kind)
+	return at + fmt.Sprintf("%s: %v", cmp.Or(r.Instance, "all instances"), r.Kind)
 }

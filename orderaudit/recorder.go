@@ -71,14 +71,37 @@ func (r *Recorder) End(instance, key string, seq int64, outcome Outcome) {
 	r.log.append(Record{Kind: KindEnd, Instance: instance, Key: key, Seq: seq, Outcome: outcome})
 }
 
-// Loss records that instance ("": every instance) lost its connection, a session or its broker, or is about to: a test
-// that causes a loss records it first. What was in flight there may repeat: at most maxInFlight messages (0: not known).
-func (r *Recorder) Loss(instance, description string, maxInFlight int) {
-	r.log.append(Record{Kind: KindLoss, Instance: instance, Text: description, N: maxInFlight})
+// Loss records that instance ("": every instance) lost its connection, a session or its broker. What was in flight there may
+// repeat: at most maxInFlight messages (0: not known). A test that causes a loss calls Loss before and Done after
+// it, because other instances act, and this one still may, while it happens:
+//
+//	loss := rec.Loss("A", "kill -9", 100)
+//	_ = process.Kill()
+//	_, _ = process.Wait()
+//	rec.Killed("A")
+//	loss.Done()
+//
+// Who only notices a loss (a state event) needs no Done; the loss then lies where it was noticed.
+func (r *Recorder) Loss(instance, description string, maxInFlight int) Loss {
+	id := r.lastID.Add(1)
+	r.log.append(Record{Kind: KindLoss, Instance: instance, Text: description, N: maxInFlight, ID: id})
+	return Loss{recorder: r, instance: instance, id: id}
+}
+
+// Loss is a recorded loss that may still be happening.
+type Loss struct {
+	recorder *Recorder
+	instance string
+	id       uint64
+}
+
+// Done records that the loss has happened by now.
+func (l Loss) Done() {
+	l.recorder.log.append(Record{Kind: KindLossDone, Instance: l.instance, ID: l.id})
 }
 
 // Killed records that the process of instance is dead: what it ran has ended here at the latest. Call it when the process has
-// been waited for, and Loss before the signal: another instance may take over in between. It counts as a loss too.
+// been waited for. It counts as a loss too.
 func (r *Recorder) Killed(instance string) {
 	r.log.append(Record{Kind: KindKilled, Instance: instance})
 }

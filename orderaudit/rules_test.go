@@ -95,6 +95,9 @@ func TestG2NeverTwo(t *testing.T) {
 		{name: "takeover delay kept", script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 60ms\nB run 1\nA return 1 given-back"},
 		{name: "takeover delay broken", want: orderaudit.G2, says: "it takes over after 50ms",
 			script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 20ms\nB run 1\nA return 1 given-back"},
+		{name: "taken over while the kill goes on", script: "sent 1\nloss A 5\nA start 1\nB run 1\nkilled A\ndone A"},
+		{name: "taken over before the kill", want: orderaudit.G2, says: "no loss of A", script: "sent 1\nA start 1\nB run 1\nloss A 5\nkilled A\ndone A"},
+		{name: "taken over after the kill was done", want: orderaudit.G2, says: "no loss of A", script: "sent 1\nloss A 5\ndone A\nA start 1\nB run 1\nA return 1 given-back"},
 		{name: "killed tasks end at the kill", script: "sent 1\nA start 1\nkilled A\nB run 1"},
 	})
 }
@@ -170,6 +173,8 @@ func TestG4Duplicates(t *testing.T) {
 		{name: "as many as were in flight", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 2\nkilled A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "more than were in flight", want: orderaudit.G4, says: "one more than the 1 in flight",
 			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nkey k\nB run 1\nkey l\nB run 1"},
+		{name: "more than were in flight at a kill", want: orderaudit.G4, says: "one more than the 1 in flight",
+			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 1\nkilled A\ndone A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "two losses, one each", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nloss A 1\nkey k\nA run 1\nkey l\nA run 1"},
 		{name: "sent twice in doubt", script: "doubtful 1\ndoubtful 1\nsent 1 2\nA run 1 1 2"},
 		{name: "sent twice in doubt, seen three times", want: orderaudit.G4, script: "doubtful 1\ndoubtful 1\nsent 1 2\nA run 1 1 1"},
@@ -201,6 +206,7 @@ func TestMalformedHistories(t *testing.T) {
 		{name: "only events", want: orderaudit.Malformed, says: "nothing", script: "loss A 5"},
 		{name: "twice returned", want: orderaudit.Malformed, says: "returns twice", script: "sent 1\nA start 1\nA return 1 settled\nA return 1 settled"},
 		{name: "twice ended", want: orderaudit.Malformed, says: "ends twice", script: "sent 1\nA run 1\nA end 1 given-back"},
+		{name: "a loss that ends without having begun", want: orderaudit.Malformed, says: "has not begun", script: "sent 1\nA run 1\ndone A"},
 		{name: "doubt resolved", script: "sent 1\nA start 1\nA return 1 settled\nA end 1 unknown\nA end 1 settled"},
 	})
 	h := script(t, "sent 1\nA run 1")

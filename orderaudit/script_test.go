@@ -24,7 +24,7 @@ var outcomes = map[string]orderaudit.Outcome{
 //	A end N OUTCOME
 //	A policy N OUTCOME        an outcome without an attempt
 //	A run N...                start, return, end, all settled
-//	loss A|* MOST, killed A, stopping A, takeover A DURATION, wait DURATION
+//	loss A|* MOST, done A (its latest loss), killed A, stopping A, takeover A DURATION, wait DURATION
 func script(t *testing.T, text string) *orderaudit.History {
 	t.Helper()
 	s := scripted{key: "k", open: map[string]orderaudit.Record{}}
@@ -70,7 +70,12 @@ func (s *scripted) line(f []string) error {
 	case "output":
 		s.add(orderaudit.Record{Kind: orderaudit.KindOutput, Key: s.key, Seq: number(f[1]), N: int(number(f[2]))})
 	case "loss":
-		s.add(orderaudit.Record{Kind: orderaudit.KindLoss, Instance: strings.Trim(f[1], "*"), Text: "cut", N: int(number(f[2]))})
+		s.add(orderaudit.Record{Kind: orderaudit.KindLoss, Instance: strings.Trim(f[1], "*"), Text: "cut", N: int(number(f[2])), ID: 1000 + uint64(len(s.records))})
+		s.open["loss"+f[1]] = s.records[len(s.records)-1]
+	case "done":
+		r := s.open["loss"+f[1]]
+		r.Kind, r.Text, r.N = orderaudit.KindLossDone, "", 0
+		s.add(r)
 	case "killed":
 		s.add(orderaudit.Record{Kind: orderaudit.KindKilled, Instance: f[1]})
 	case "stopping":

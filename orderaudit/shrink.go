@@ -71,11 +71,7 @@ func (s *shrinker) shows(p piece) bool {
 	for _, a := range p.attempts {
 		a.msg.attempts = append(a.msg.attempts, a)
 	}
-	keep := map[int]bool{}
-	for _, pos := range p.events {
-		keep[pos] = true
-	}
-	events := s.model.events.without(keep)
+	events := s.model.events.only(p.events)
 	c := keyCheck{model: s.model, events: &events, run: &keyRun{key: s.key, messages: p.messages, attempts: p.attempts, bySeq: s.bySeq}}
 	c.check()
 	for i, msg := range p.messages {
@@ -113,6 +109,11 @@ func minimize[T any](items []T, fails func([]T) bool) []T {
 // recordsOf are all records of a piece, in their order.
 func (m *model) recordsOf(p piece) []Record {
 	positions := slices.Clone(p.events)
+	for _, pos := range p.events {
+		if i, ok := m.events.lossAt(pos); ok {
+			positions = append(positions, m.events.losses[i].to)
+		}
+	}
 	for _, msg := range p.messages {
 		positions = append(positions, msg.sent, msg.left)
 		positions = append(positions, msg.outputs...)

@@ -2,6 +2,7 @@ package orderaudit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -101,7 +102,11 @@ func (t *timeline) marks(r row) {
 		}
 	}
 	lines(t.events.stops[r.instance], "#0277bd", ` stroke-dasharray="2 2"`)
-	lines(t.events.lossesOf(r.instance), "#d50000", ` stroke-dasharray="6 3"`)
+	var losses []int
+	for _, l := range t.events.lossesOf(r.instance).losses {
+		losses = append(losses, l.from, l.to)
+	}
+	lines(slices.Compact(losses), "#d50000", ` stroke-dasharray="6 3"`)
 	lines(t.events.kills[r.instance], "#000000", "")
 }
 
