@@ -24,7 +24,9 @@ func TestConformance(t *testing.T) {
 func harness(p memory.Profile) providertest.Harness {
 	return providertest.Harness{
 		Bubble: true,
-		New:    func(t testing.TB) providertest.Broker { return conforming(t, p, memory.Queue{Name: "IN", Shared: true}) },
+		New: func(t testing.TB) providertest.Broker {
+			return conforming(t, p, memory.Queue{Name: "IN", Shared: true})
+		},
 		NewSingleActive: func(t testing.TB) providertest.Broker {
 			return conforming(t, p, memory.Queue{Name: "IN", SingleActiveConsumer: true})
 		},
@@ -32,6 +34,9 @@ func harness(p memory.Profile) providertest.Harness {
 }
 
 func conforming(t testing.TB, p memory.Profile, in memory.Queue) providertest.Broker {
+	in.BackoutQueue, in.BackoutThreshold = "OUT", 5
+	closed := newBroker(t)
+	closed.Close()
 	b := newBroker(t, p, in, memory.Queue{Name: "OUT", Shared: true})
 	r := &readers{Broker: b, of: map[jms.Connection]*memory.Reader{}}
 	return providertest.Broker{
@@ -49,6 +54,7 @@ func conforming(t testing.TB, p memory.Profile, in memory.Queue) providertest.Br
 			_ = b.InhibitPut(queue, true)
 			return func() { _ = b.InhibitPut(queue, false) }
 		},
+		Unreachable: closed,
 	}
 }
 

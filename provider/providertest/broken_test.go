@@ -26,7 +26,7 @@ func TestBroken(t *testing.T) {
 	f := all[slices.IndexFunc(all, func(f fault) bool { return f.name == name })]
 	h := providertest.Harness{Bubble: !f.real}
 	if f.real {
-		h.Patience, h.Latency, h.Quiet = time.Second, 300*time.Millisecond, 30*time.Millisecond
+		h.Patience, h.Latency, h.Quiet = time.Second, 100*time.Millisecond, 20*time.Millisecond
 	}
 	h.New = func(testing.TB) providertest.Broker {
 		ref := newRefBroker(everything, "IN", "OUT")
@@ -49,6 +49,9 @@ var (
 func TestEachFaultFailsItsCase(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+			if f.real {
+				t.Parallel() // it only waits
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBroken$", "-test.v", "-test.timeout=50s")

@@ -3,7 +3,6 @@ package providertest
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
@@ -28,7 +27,7 @@ func connectEndedContext(c *kase) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	cancel()
 	conn, err := within(c, c.h.Patience, "Connect with an ended context", func() (jms.Connection, error) {
-		return c.b.Factory.Connect(ctx, jms.Subscription{Queue: c.b.Queue, Logger: slog.New(slog.DiscardHandler)})
+		return c.b.Factory.Connect(ctx, c.named(jms.Subscription{Queue: c.b.Queue}))
 	})
 	if err == nil {
 		c.must("Close", func() error { return conn.Close(c.ctx) })
@@ -43,7 +42,7 @@ func unreachable(c *kase) {
 	_, err := within(c, c.h.Patience, "Connect to a broker that does not answer", func() (jms.Connection, error) {
 		ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience/2)
 		defer cancel()
-		return c.b.Unreachable.Connect(ctx, jms.Subscription{Queue: c.b.Queue, Logger: slog.New(slog.DiscardHandler)})
+		return c.b.Unreachable.Connect(ctx, c.named(jms.Subscription{Queue: c.b.Queue}))
 	})
 	if !errors.Is(err, jms.ErrConnectionLost) && !errors.Is(err, context.DeadlineExceeded) {
 		c.broken("Connect returned %v", err)
@@ -68,8 +67,8 @@ func (c *kase) secondInstance() (conn jms.Connection, returned bool) {
 		err  error
 	}
 	done := make(chan result, 1)
+	sub := c.named(jms.Subscription{Queue: c.b.Queue, SingleActiveConsumer: true})
 	go func() {
-		sub := jms.Subscription{Queue: c.b.Queue, SingleActiveConsumer: true, Client: "second", Logger: slog.New(slog.DiscardHandler)}
 		conn, err := c.b.Factory.Connect(c.ctx, sub)
 		done <- result{conn, err}
 	}()

@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 
 	"github.com/keyseq/keyseq/jms"
@@ -56,7 +55,7 @@ func sessionOutlivesCommit(c *kase) {
 func connectionOutlivesConnect(c *kase) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	l, err := within(c, c.h.Patience, "Connect, AwaitActive and OpenSession", func() (l *link, err error) {
-		conn, err := c.b.Factory.Connect(ctx, jms.Subscription{Queue: c.b.Queue, Logger: slog.New(slog.DiscardHandler)})
+		conn, err := c.b.Factory.Connect(ctx, c.named(jms.Subscription{Queue: c.b.Queue}))
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,8 @@ type Broker struct {
 	// counts for nothing. Required; it must not use a connection that reads Queue.
 	Send func(ctx context.Context, queue string, out ...jms.Outgoing) error
 	// Break cuts a connection that Factory made as a network failure would: nobody says goodbye, nothing is given back in order.
-	// It must not wait for calls that are under way.
+	// It must not wait for calls that are under way. Each connection was made with a Subscription.Client of its own, by which the
+	// broker's tools can find it.
 	Break func(c jms.Connection)
 	// LoseRole takes the active role from a connection that has it, as a broker that prefers another instance would.
 	LoseRole func(c jms.Connection)

@@ -15,9 +15,10 @@ import (
 // kase is one running case: the broker it has, and calls that are bounded in time and fail the case in words.
 type kase struct {
 	*testing.T
-	h    Harness
-	b    Broker
-	says string
+	h           Harness
+	b           Broker
+	says        string
+	connections int
 	// ctx lives until everything is closed, so that only the cases about contexts depend on how a provider treats them.
 	ctx context.Context
 }
@@ -102,7 +103,7 @@ type link struct {
 // subscribe connects, without waiting for the active role.
 func (c *kase) subscribe(sub jms.Subscription) (jms.Connection, error) {
 	c.Helper()
-	sub.Client, sub.Logger = "providertest", slog.New(slog.DiscardHandler)
+	sub = c.named(sub)
 	conn, err := within(c, c.h.Patience, "Connect to "+sub.Queue, func() (jms.Connection, error) { return c.b.Factory.Connect(c.ctx, sub) })
 	if err == nil {
 		c.Cleanup(func() {
@@ -110,6 +111,13 @@ func (c *kase) subscribe(sub jms.Subscription) (jms.Connection, error) {
 		})
 	}
 	return conn, err
+}
+
+// named gives a subscription what every one has: a client name of its own, and a logger.
+func (c *kase) named(sub jms.Subscription) jms.Subscription {
+	c.connections++
+	sub.Client, sub.Logger = fmt.Sprintf("providertest-%d", c.connections), slog.New(slog.DiscardHandler)
+	return sub
 }
 
 // connectWith connects and becomes active, as the manager does.
