@@ -25,7 +25,7 @@ func (x *expansion) ackStep(i int, deadLetter bool, done StepKind) {
 		u.Acked &^= 1 << h.Msg
 		x.add(u, done, h.Proc, h.Msg)
 	}
-	if x.canFault(FaultHang) || x.canFault(FaultNever) { // the write blocks
+	if h.Phase != PhaseCommitHangs { // the write blocks
 		x.hangFaults(*x.s, i, deadLetter)
 	}
 }
@@ -43,7 +43,7 @@ func (x *expansion) ackSteps() {
 			break
 		}
 	}
-	if s.NAcks > 0 && (s.AcksDead || s.Proc[0].ConnDead || s.Proc[1].ConnDead) {
+	if s.NAcks > 0 && !c.noticesWhole() && (s.AcksDead || s.Proc[0].ConnDead || s.Proc[1].ConnDead) {
 		t := *s
 		t.AcksDead = true
 		c.returnDeadAcks(&t)
@@ -62,6 +62,11 @@ func (x *expansion) ackSteps() {
 			x.add(t, StepAckFlushed, 0, uint8(i))
 		}
 	}
+}
+
+// acksFlushed says whether p may close its connection cleanly. Over a dead one there is nothing to wait for.
+func (c *Config) acksFlushed(s *State, p uint8) bool {
+	return s.NAcks == 0 || s.Proc[p].ConnDead || !c.keeps(ClauseCloseFlushesAcks)
 }
 
 func (t *State) removeAck(i int) {

@@ -6,7 +6,7 @@ func (x *expansion) brokerStepsOf(i int) {
 	c, s := x.c, x.s
 	h := s.Held[i]
 	if h.Link != LinkUp {
-		if h.Locked {
+		if h.Locked && !c.noticesWhole() {
 			t := *s
 			t.Held[i].Locked = false
 			t.Truth[h.Msg] = Available
@@ -44,10 +44,16 @@ func (c *Config) brokerRollsBack(t *State, m uint8) {
 // orphanSteps are those with messages no process holds: the broker notices the dead session, an abandoned commit ends.
 func (x *expansion) orphanSteps() {
 	c, s := x.c, x.s
+	if c.noticesWhole() {
+		x.brokerNoticesConnection()
+	}
 	for i := range c.Keys {
 		m := uint8(i)
 		switch s.Truth[m] {
 		case Orphan, OrphanLate, OrphanUnknown:
+			if c.noticesWhole() {
+				continue
+			}
 			t := *s
 			t.Truth[m] = Available
 			x.add(t, StepBrokerNoticesOrphan, 0, m)
@@ -59,6 +65,40 @@ func (x *expansion) orphanSteps() {
 			t.Truth[m] = Available
 			x.add(t, StepAbandonedRolledBack, 0, m)
 		}
+	}
+}
+
+// noticesWhole says whether the broker takes back what a dead connection held all at once, and from then on processes no
+// ack of it.
+func (c *Config) noticesWhole() bool { return c.OneConnection && !c.env(EnvAckAfterReturn) }
+
+// brokerNoticesConnection: the broker learns that the connection is dead.
+func (x *expansion) brokerNoticesConnection() {
+	c, t := x.c, *x.s
+	for i := range t.Held[:t.NHeld] {
+		if h := &t.Held[i]; h.Link != LinkUp && h.Locked {
+			h.Locked = false
+			t.Truth[h.Msg] = Available
+		}
+	}
+	for p := range t.Proc {
+		g := &t.Proc[p]
+		for i := range g.Buffer[:g.NBuffered] {
+			if b := &g.Buffer[i]; b.Link != LinkUp && b.Locked {
+				b.Locked = false
+				t.Truth[b.Msg] = Available
+			}
+		}
+		t.AcksDead = t.AcksDead || g.ConnDead && t.NAcks > 0
+	}
+	for i := range c.Keys {
+		if t.Truth[i] == Orphan || t.Truth[i] == OrphanLate || t.Truth[i] == OrphanUnknown {
+			t.Truth[i] = Available
+		}
+	}
+	c.returnDeadAcks(&t)
+	if t != *x.s {
+		x.add(t, StepBrokerNoticesConnection, 0, 0)
 	}
 }
 

@@ -23,6 +23,9 @@ func (c *Config) checkStart(s *State, i int) string {
 		}
 		bad = fmt.Sprintf("G4: m%d starts again after m%d had started", h.Msg+1, j+1)
 	}
+	if s.AckLost>>h.Msg&1 == 1 && int(s.FaultsLeft) == c.Faults {
+		bad = fmt.Sprintf("G4: m%d was settled and repeats though nothing was lost", h.Msg+1)
+	}
 	for j := range s.Held[:s.NHeld] {
 		o := &s.Held[j]
 		if j != i && o.Proc == h.Proc && o.Phase == PhaseRunning && c.key(o.Msg) == k {

@@ -56,8 +56,9 @@ const (
 	ClauseAckBeforeNextStart
 	// ClauseAckInKeyOrder: an ack never reaches the broker before an earlier ack of its key.
 	ClauseAckInKeyOrder
-	// ClauseReleaseAfterAcks: the role is released after the broker has processed every ack that was written.
-	ClauseReleaseAfterAcks
+	// ClauseCloseFlushesAcks: the connection is closed to give back, and the role released, after the broker has processed
+	// every ack that was written.
+	ClauseCloseFlushesAcks
 
 	// ClausePrefetchCloses (6): where the broker pushes a prefetch, giving back is closing the connection, as without RollbackInPlace.
 	ClausePrefetchCloses
@@ -68,7 +69,9 @@ const (
 	// ClausePrefetchForgotten (7): what was prefetched over a connection is forgotten with it.
 	ClausePrefetchForgotten
 
-	// ClauseProbeBeforeStart: a task starts only when the last successful probe of the role is young enough.
+	// ClauseProbeBeforeReceive: a Receive is issued only when the last successful probe of the role is young enough.
+	ClauseProbeBeforeReceive
+	// ClauseProbeBeforeStart: the same for the start of a task.
 	ClauseProbeBeforeStart
 	// ClauseProbeBeforeCommit: the same for a commit.
 	ClauseProbeBeforeCommit
@@ -102,8 +105,8 @@ func clauseNames() []string {
 		"ClauseCloseInsteadOfRollback", "ClauseDrain", "ClauseCloseAtRoleLoss", "ClauseReleaseAfterWait", "ClauseFirstReadWaits",
 		"ClauseDrainTimeout", "ClauseReceiveOverrunCloses", "ClauseCloseEndsCalls",
 		"ClauseSendWithCommit", "ClauseConfirmBeforeAck", "ClauseRefusedIsFailure",
-		"ClauseAckBeforeNextStart", "ClauseAckInKeyOrder", "ClauseReleaseAfterAcks",
+		"ClauseAckBeforeNextStart", "ClauseAckInKeyOrder", "ClauseCloseFlushesAcks",
 		"ClausePrefetchCloses", "ClauseCloseEvenIfEmpty", "ClauseReopenAfterWait", "ClausePrefetchForgotten",
-		"ClauseProbeBeforeStart", "ClauseProbeBeforeCommit", "ClauseTokenTaken",
+		"ClauseProbeBeforeReceive", "ClauseProbeBeforeStart", "ClauseProbeBeforeCommit", "ClauseTokenTaken",
 	}
 }

@@ -35,6 +35,8 @@ const (
 	EnvSlowNotice
 	// EnvStalledManager: a process stops working past TakeoverDelay while its client library keeps the sessions alive.
 	EnvStalledManager
+	// EnvAckAfterReturn: a broker processes acks of a dead connection after it has taken back messages of it.
+	EnvAckAfterReturn
 )
 
 // Config is one model: its bounds, what broker and user may do, which clauses are kept.

@@ -21,7 +21,7 @@ func (x *expansion) giveBackSteps(p uint8) {
 	switch {
 	case c.mustClose(s, p):
 		timeout := c.keeps(ClauseDrainTimeout) && s.anyNever(p)
-		if c.keeps(ClauseDrain) && s.worthWaiting(p) > 0 && !timeout {
+		if c.keeps(ClauseDrain) && s.worthWaiting(p) > 0 && !timeout || !c.acksFlushed(s, p) {
 			return
 		}
 		t := *s
@@ -107,7 +107,7 @@ func (c *Config) closeConnection(t *State, p uint8) {
 	lost = c.returnPrefetch(t, p) || lost
 	lost = c.returnAcks(t, p) || lost
 	g.ConnDead = false
-	g.ConnDown = c.Prefetch > 0 || c.can(FaultConnection)
+	g.ConnDown = c.opensAgain()
 	if lost {
 		if c.ReadDuringWait { // the close touches every key: none may be read meanwhile
 			g.Whole = true
@@ -115,6 +115,9 @@ func (c *Config) closeConnection(t *State, p uint8) {
 		c.loss(t, p, c.keeps(ClauseRollbackFailedIsLoss))
 	}
 }
+
+// opensAgain says whether the model tells a closed connection from an open one.
+func (c *Config) opensAgain() bool { return c.Prefetch > 0 || c.can(FaultConnection) }
 
 // waitStep: ReturnDelay has passed since the last loss; the broker has taken back what the wait covers.
 func (x *expansion) waitStep(p uint8) {

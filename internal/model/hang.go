@@ -27,6 +27,10 @@ func (x *expansion) hangFaults(base State, i int, deadLetter bool) {
 func (x *expansion) hungCommitSteps(i int) {
 	c, s := x.c, x.s
 	h := s.Held[i]
+	if c.AsyncAcks && h.Link != LinkLost && !h.Never {
+		x.ackStep(i, h.DeadLetter, StepHungDone)
+		return
+	}
 	if h.Link == LinkUp && !h.Never {
 		if h.Locked {
 			t := *s

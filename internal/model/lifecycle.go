@@ -84,7 +84,7 @@ func (c *Config) mayRelease(s *State, p uint8) bool {
 	if c.keeps(ClauseReleaseAfterWait) && s.Proc[p].Deadline {
 		return false
 	}
-	return s.NAcks == 0 || !c.keeps(ClauseReleaseAfterAcks)
+	return c.acksFlushed(s, p)
 }
 
 // roleLossNoticed: the process learns that it has lost the role and closes all its sessions.
@@ -118,7 +118,7 @@ func (x *expansion) roleLossNoticed(p uint8) {
 		}
 		c.returnPrefetch(&t, p)
 		c.returnAcks(&t, p)
-		g.ConnDead = false
+		g.ConnDead, g.ConnDown = false, c.opensAgain()
 		c.loss(&t, p, true)
 	} else {
 		markIdle(&t, p, every)

@@ -6,7 +6,7 @@ func (x *expansion) pushStep(p uint8) {
 	c, s := x.c, x.s
 	g := &s.Proc[p]
 	for i := range g.Buffer[:g.NBuffered] {
-		if b := g.Buffer[i]; b.Link != LinkUp && b.Locked {
+		if b := g.Buffer[i]; b.Link != LinkUp && b.Locked && !c.noticesWhole() {
 			t := *s
 			t.Proc[p].Buffer[i].Locked = false
 			t.Truth[b.Msg] = Available

@@ -10,7 +10,8 @@ func (x *expansion) readerSteps(p uint8) {
 	c, s := x.c, x.s
 	g := &s.Proc[p]
 	stops := c.stopsReading(g)
-	if g.active() && !stops && g.Reader == ReaderIdle && s.count(p) < c.MaxInFlight && !s.full() && (!g.ConnDead || c.Prefetch > 0) {
+	current := !c.LockProbes || !g.ProbeOld || !c.keeps(ClauseProbeBeforeReceive)
+	if current && g.active() && !stops && g.Reader == ReaderIdle && s.count(p) < c.MaxInFlight && !s.full() && (!g.ConnDead || c.Prefetch > 0) {
 		t := *s
 		t.Proc[p].Reader = ReaderWaiting
 		x.add(t, StepReceiveIssued, p, 0)
