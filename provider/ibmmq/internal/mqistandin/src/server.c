@@ -1,0 +1,254 @@
+/* The queue manager as a process of its own: a thread for each client socket, and
+ * one that sees sockets close while their thread is busy or waits. */
+#define _GNU_SOURCE
+#include "client.h"
+#include "qmgr.h"
+#include <errno.h>
+#include <mqstandin.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#define MOST (2 * MQS_MAX_MSG_LENGTH) /* bytes a request may carry */
+
+static int hangups = -1; /* epoll */
+
+/* ---- clients that go ---- */
+
+/* The socket is closed: the queue manager notices at once. */
+static void gone(MqsSession *s) {
+  s->gone = true;
+  if (!s->cut) {
+    s->cut = true;
+    mqsEnd(s, MQRC_CONNECTION_BROKEN);
+  }
+  mqsWakeHeld();
+}
+
+static void *watch(void *unused) {
+  (void)unused;
+  for (;;) {
+    struct epoll_event e;
+    if (epoll_wait(hangups, &e, 1, -1) != 1) continue;
+    pthread_mutex_lock(&mqsLock);
+    MqsSession *s = mqsSessionById(e.data.u64); /* by number, as it may have ended meanwhile */
+    if (s && !s->cut) gone(s);
+    pthread_mutex_unlock(&mqsLock);
+  }
+  return NULL;
+}
+
+typedef struct ServedLink {
+  struct ServedLink *next;
+  int64_t id;
+} ServedLink;
+
+static ServedLink *links;
+
+static bool linkKnown(int64_t id) {
+  bool known = false;
+  pthread_mutex_lock(&mqsLock);
+  for (ServedLink *l = links; l; l = l->next) known |= l->id == id;
+  pthread_mutex_unlock(&mqsLock);
+  return known;
+}
+
+/* Ends every session of a process that is dead, frozen or out of reach. */
+static void linkOver(int64_t id) {
+  pthread_mutex_lock(&mqsLock);
+  for (ServedLink **at = &links; *at; at = &(*at)->next)
+    if ((*at)->id == id) {
+      ServedLink *l = *at;
+      *at = l->next;
+      free(l);
+      break;
+    }
+  for (MqsSession *s = mqsQmgr.sessions, *next; s; s = next) {
+    next = s->next;
+    if (s->link != id || s->cut) continue;
+    s->cut = true;
+    if (s->fd >= 0) shutdown(s->fd, SHUT_RDWR);
+    mqsEnd(s, MQRC_CONNECTION_BROKEN);
+  }
+  pthread_mutex_unlock(&mqsLock);
+}
+
+static MQLONG heartbeat(void) {
+  pthread_mutex_lock(&mqsLock);
+  MQLONG ms = mqsQmgr.heartbeatMs > 0 ? mqsQmgr.heartbeatMs : 1;
+  pthread_mutex_unlock(&mqsLock);
+  return ms;
+}
+
+/* Asks four times in each heartbeat time; silence for the whole of it is the end. */
+static void serveLink(int fd) {
+  static int64_t nextLink;
+  ServedLink *l = mqsAlloc(sizeof *l);
+  pthread_mutex_lock(&mqsLock);
+  int64_t id = l->id = ++nextLink;
+  l->next = links;
+  links = l;
+  pthread_mutex_unlock(&mqsLock);
+  MqsReply r = {.value = id, .rc = heartbeat()};
+  int64_t heard = mqsNowMs();
+  bool alive = mqsSend(fd, &r, sizeof r, NULL, 0, NULL, 0);
+  while (alive) {
+    MQLONG ms = heartbeat(), echo;
+    alive = mqsSend(fd, &ms, sizeof ms, NULL, 0, NULL, 0);
+    int64_t next = mqsNowMs() + (ms < 8 ? 2 : ms / 4), now;
+    while (alive && (now = mqsNowMs()) < next) {
+      struct pollfd p = {.fd = fd, .events = POLLIN};
+      if (poll(&p, 1, (int)(next - now)) <= 0) continue;
+      alive = mqsReceive(fd, &echo, sizeof echo);
+      heard = mqsNowMs();
+    }
+    if (mqsNowMs() - heard >= heartbeat()) alive = false;
+  }
+  linkOver(id);
+}
+
+/* ---- calls ---- */
+
+typedef struct {
+  MqsRequest q;
+  char *in, *out;
+  size_t inRoom, outRoom;
+} Frame;
+
+static bool receiveFrame(int fd, Frame *f) {
+  MqsRequest *q = &f->q;
+  if (!mqsReceive(fd, q, sizeof *q)) return false;
+  if (q->length < 0 || q->propsLength < 0 || q->room < 0 || q->length > MOST || q->propsLength > MOST || q->room > MOST)
+    return false;
+  size_t in = (size_t)q->length + (size_t)q->propsLength;
+  if (in + 1 > f->inRoom) f->in = mqsGrow(f->in, f->inRoom = in + 1);
+  if ((size_t)q->room > f->outRoom) f->out = mqsGrow(f->out, f->outRoom = (size_t)q->room);
+  f->in[in] = 0;
+  q->data = f->in;
+  q->props = f->in + q->length;
+  return mqsReceive(fd, f->in, in);
+}
+
+static bool sendReply(int fd, const MqsReply *r) {
+  return mqsSend(fd, r, sizeof *r, r->buffer, r->length, r->props, r->propsLength);
+}
+
+static MqsSession *connectFrame(int fd, const Frame *f) {
+  MqsReply r = {0};
+  const MqsConnect *c = f->q.data;
+  if (f->q.length != sizeof *c || !linkKnown(c->link)) return NULL;
+  MqsSession *s = mqsServeConnect(&f->q, &r, fd);
+  if (s) {
+    struct epoll_event e = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = s->id};
+    epoll_ctl(hangups, EPOLL_CTL_ADD, fd, &e);
+  }
+  sendReply(fd, &r); /* a client that does not get it is seen to hang up */
+  return s;
+}
+
+static void serveSession(int fd, MqsSession *s, Frame *f) {
+  bool more = true;
+  while (more && receiveFrame(fd, f)) {
+    MqsReply r = {.buffer = f->out};
+    mqsServe(s, &f->q, &r);
+    pthread_mutex_lock(&mqsLock);
+    bool cut = s->cut;
+    pthread_mutex_unlock(&mqsLock);
+    bool over = f->q.verb == MQS_DISC && r.cc != MQCC_FAILED;
+    more = !cut && sendReply(fd, &r) && !over;
+    free(r.props);
+  }
+  pthread_mutex_lock(&mqsLock);
+  gone(s);
+  s->fd = -1;
+  mqsRelease(s);
+  pthread_mutex_unlock(&mqsLock);
+}
+
+static void serveControl(int fd, const Frame *f) {
+  MqsReply r = {.value = mqsServeControl(f->q.object, f->q.data, f->q.arg[0], f->q.arg[1])};
+  sendReply(fd, &r);
+}
+
+static void *client(void *arg) {
+  int fd = *(int *)arg;
+  free(arg);
+  Frame f = {0};
+  if (receiveFrame(fd, &f)) {
+    MqsSession *s;
+    if (f.q.verb == MQS_CONTROL) serveControl(fd, &f);
+    else if (f.q.verb == MQS_LINK) serveLink(fd);
+    else if (f.q.verb == MQS_CONNX && (s = connectFrame(fd, &f))) serveSession(fd, s, &f);
+  }
+  free(f.in);
+  free(f.out);
+  close(fd);
+  return NULL;
+}
+
+/* ---- listening ---- */
+
+static int listenUnix(const char *path) {
+  struct sockaddr_un a = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof a.sun_path) return -1;
+  strcpy(a.sun_path, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a)) return -1;
+  return fd;
+}
+
+static int listenTcp(const char *hostPort) {
+  char host[300];
+  struct addrinfo hint = {.ai_socktype = SOCK_STREAM}, *a;
+  int one = 1;
+  snprintf(host, sizeof host, "%s", hostPort);
+  char *port = strrchr(host, ':');
+  if (!port) return -1;
+  *port++ = 0;
+  if (getaddrinfo(host, port, &hint, &a)) return -1;
+  int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  int bad = fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen);
+  freeaddrinfo(a);
+  return bad ? -1 : fd;
+}
+
+API int mqstandin_listen(const char *address) {
+  int fd = -1;
+  if (!strncmp(address, "unix:", 5)) fd = listenUnix(address + 5);
+  else if (!strncmp(address, "tcp:", 4)) fd = listenTcp(address + 4);
+  return fd < 0 || listen(fd, 1024) ? -1 : fd;
+}
+
+API int mqstandin_port(int fd) {
+  struct sockaddr_storage a;
+  socklen_t n = sizeof a;
+  if (getsockname(fd, (struct sockaddr *)&a, &n)) return -1;
+  if (a.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&a)->sin_port);
+  return a.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&a)->sin6_port) : 0;
+}
+
+API void mqstandin_serve(int fd) {
+  pthread_mutex_lock(&mqsLock);
+  mqsStart();
+  pthread_mutex_unlock(&mqsLock);
+  hangups = epoll_create1(EPOLL_CLOEXEC);
+  mqsThread(watch, NULL);
+  for (;;) {
+    int one = 1, c = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    if (c < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return;
+    }
+    setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* fails on a unix socket, which has no delay */
+    mqsThread(client, mqsCopy(&c, sizeof c));
+  }
+}
