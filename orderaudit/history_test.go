@@ -71,7 +71,7 @@ func TestReplayedVerdictIsTheSame(t *testing.T) {
 	for i := range h.Records {
 		h.Records[i].At -= first // Load counts from the first record
 	}
-	if got, want := replayed.Check(opts).String(), h.Check(opts).String(); got != want || !strings.Contains(got, "violated") {
+	if got, want := replayed.Check(opts).String(), h.Check(opts).String(); got != want || !strings.Contains(got, "violation") {
 		t.Errorf("replayed:\n%s\nrecorded:\n%s", got, want)
 	}
 	if _, err := orderaudit.Load(path, path); err == nil || !strings.Contains(err.Error(), "do not compare") {

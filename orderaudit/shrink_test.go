@@ -49,7 +49,7 @@ func TestViolationIsShrunk(t *testing.T) {
 	if err := (&orderaudit.History{Records: got.Records}).WriteTimeline(&bytes.Buffer{}, got.Key); err != nil {
 		t.Error(err)
 	}
-	if text := v.String(); !strings.HasPrefix(text, "violated: 1 times; 20 keys, 6000 messages, 6000 attempts") || !strings.Contains(text, `G1 key "k7": message 201`) {
+	if text := v.String(); !strings.HasPrefix(text, "1 violation: 20 keys, 6000 messages, 6000 attempts") || !strings.Contains(text, `G1 key "k7": message 201`) {
 		t.Error(text)
 	}
 }

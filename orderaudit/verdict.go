@@ -74,24 +74,32 @@ func (v Verdict) Err() error {
 // shown is how many violations are shrunk and printed: the first few tell the story, shrinking takes time.
 const shown = 10
 
-// String is one line with the counts, "ok: " or "violated: " in front, and then the first ten violations.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// String is one line with the counts, "ok: " or the number of violations in front, and then the first ten violations.
 func (v Verdict) String() string {
 	var b strings.Builder
 	if v.OK() {
 		b.WriteString("ok: ")
 	} else {
-		fmt.Fprintf(&b, "violated: %d times; ", len(v.Violations))
+		b.WriteString(counted(len(v.Violations), "violation", "violations") + ": ")
 	}
-	fmt.Fprintf(&b, "%d keys, %d messages, %d attempts", v.Keys, v.Messages, v.Attempts)
+	b.WriteString(counted(v.Keys, "key", "keys") + ", " + counted(v.Messages, "message", "messages") + ", " + counted(v.Attempts, "attempt", "attempts"))
 	for _, c := range []struct {
-		n    int
-		name string
+		n         int
+		one, many string
 	}{
-		{v.Retries, "retries"}, {v.Repeats, "repeats"}, {v.Losses, "losses"}, {v.DeadLettered, "dead-lettered"},
-		{v.Discarded, "discarded"}, {v.Left, "left on the queue"}, {v.Uncertain, "in doubt"},
+		{v.Retries, "retry", "retries"}, {v.Repeats, "repeat", "repeats"}, {v.Losses, "loss", "losses"},
+		{v.DeadLettered, "dead-lettered", "dead-lettered"}, {v.Discarded, "discarded", "discarded"},
+		{v.Left, "left on the queue", "left on the queue"}, {v.Uncertain, "in doubt", "in doubt"},
 	} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, ", %d %s", c.n, c.name)
+			b.WriteString(", " + counted(c.n, c.one, c.many))
 		}
 	}
 	for i, violation := range v.Violations {
