@@ -47,9 +47,9 @@ type Call struct {
 // for ctx it hangs until its caller gives up (never, if the profile's calls are deaf). What it returns is the outcome of the call, nil lets the call go on.
 //
 // The broker makes the error true. jms.ErrConnectionLost loses the connection, jms.ErrSessionLost and jms.ErrCommitUnknown the session, in
-// the way of the profile; jms.ErrRolledBack gives back what is held. Before the effect nothing was done; after it, it was: a commit is done
-// and its reply is lost, a message is taken and its client never sees it. Other errors leave the session as it was before the
-// call; after a commit that is impossible, and the error becomes jms.ErrCommitUnknown.
+// the way of the profile; jms.ErrRolledBack gives back what is held; other errors leave the session as it was before the call. After the
+// effect, a message was taken that its client never sees, or a commit is done and its reply is lost: no error may say that its
+// message comes again, so it wraps jms.ErrCommitUnknown too.
 type Hook func(ctx context.Context, c Call) error
 
 // SetHook installs the hook, in place of an earlier one; nil removes it. Rules such as "the third commit fails" are in package faulty,
@@ -100,7 +100,7 @@ func (c *conn) comeTrue(_ Call, err error) error {
 func (s *session) comeTrue(call Call, err error) error {
 	s.c.b.mu.Lock()
 	defer s.c.b.mu.Unlock()
-	if call.After && call.Kind == CallCommit && !jms.EndsSession(err) {
+	if call.After && call.Kind == CallCommit && !errors.Is(err, jms.ErrCommitUnknown) {
 		err = fmt.Errorf("%w: %w", jms.ErrCommitUnknown, err)
 	}
 	switch {

@@ -43,7 +43,8 @@ func TestHookOutcomesComeTrue(t *testing.T) {
 		{"rolled back", false, jms.ErrRolledBack, jms.ErrRolledBack, "1", 1, 0, false, false},
 		{"busy", false, jms.ErrBusy, jms.ErrBusy, "", 1, 0, true, false},
 		{"done, unknown", true, jms.ErrCommitUnknown, jms.ErrCommitUnknown, "", 0, 1, false, false},
-		{"done, connection lost", true, jms.ErrConnectionLost, jms.ErrConnectionLost, "", 0, 1, false, true},
+		{"done, connection lost", true, jms.ErrConnectionLost, jms.ErrCommitUnknown, "", 0, 1, false, true},
+		{"done, session lost", true, jms.ErrSessionLost, jms.ErrCommitUnknown, "", 0, 1, false, false},
 		{"done, other", true, other, jms.ErrCommitUnknown, "", 0, 1, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
