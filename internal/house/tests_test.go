@@ -37,18 +37,34 @@ func TestLeaksAreChecked(t *testing.T) {
 }
 
 // sleepingTests are test files that may call time.Sleep outside a synctest
-// bubble, with the reason.
-var sleepingTests = map[string]string{}
+// bubble of their own, with the reason.
+var sleepingTests = map[string]string{
+	"provider/providertest/faults_test.go": "these broken providers run inside the suite's bubbles: their sleeps are virtual",
+	"provider/rabbitmq/loss_test.go":       "a quorum queue younger than a second does not survive a kill -9 on RabbitMQ 3.10, and nothing tells its age",
+}
 
 // TestNoTestSleeps: a sleep in real time is either too short on a busy machine
 // or too long on every other one. In a synctest bubble it is virtual and exact.
+// In a broker's module the pause of a polling loop (for ...; time.Sleep(d)) is
+// no synchronisation: a broker that tells nothing can only be asked again.
 func TestNoTestSleeps(t *testing.T) {
 	for _, f := range parseFiles(t, isTest) {
 		if _, bubble := f.importNames()["testing/synctest"]; bubble || allowed(sleepingTests, f.name) {
 			continue
 		}
+		var pauses []ast.Node
+		if within(f.dir, "provider") && slices.Contains(moduleDirs(t), f.dir) {
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if loop, ok := n.(*ast.ForStmt); ok && loop.Post != nil {
+					pauses = append(pauses, loop.Post)
+				}
+				return true
+			})
+		}
 		for _, n := range f.mentions("time", "Sleep") {
-			t.Errorf("%s:%d: time.Sleep in real time; wait for a channel with a deadline, or run in a synctest bubble", f.name, f.line(n))
+			if !slices.ContainsFunc(pauses, func(p ast.Node) bool { return p.Pos() <= n.Pos() && n.End() <= p.End() }) {
+				t.Errorf("%s:%d: time.Sleep in real time; wait for a channel with a deadline, or run in a synctest bubble", f.name, f.line(n))
+			}
 		}
 	}
 }
