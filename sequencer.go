@@ -1,0 +1,275 @@
+package keyseq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/keyseq/keyseq/internal/keyqueue"
+	"github.com/keyseq/keyseq/jms"
+)
+
+// SequenceManager reads one queue and runs the Listener's tasks: the messages of a key one after another, in queue order, and those of
+// different keys side by side. All methods are safe for concurrent use. None may be called from a callback but Snapshot,
+// Explain, State, Config, Live and Ready.
+type SequenceManager struct {
+	queue    string
+	factory  jms.ConnectionFactory
+	listener Listener
+	key      KeyExtractor
+	cfg      Config
+	log      *slog.Logger
+	observed bool // somebody listens to Events
+	slack    int  // how many more keys than workers the window holds where sessions are costly
+
+	d            *dispatcher
+	memory       attemptMemory
+	counters     counters
+	emptyKey     sync.Once
+	current      atomic.Pointer[run] // nil: stopped
+	readerID     atomic.Int64        // goroutines that call the user's code, beside the workers
+	supervisorID atomic.Int64
+
+	mu        sync.Mutex
+	state     State
+	runErr    error         // of the last run
+	done      chan struct{} // of the present or last run; closed when it has ended
+	kept      *link         // left open by Stop
+	readAfter time.Time     // clause 4 of the give-back rule; outlives a run
+	losing    int           // lost sessions that are being closed
+	everRead  bool
+	epoch     uint64
+}
+
+type counters struct {
+	received, committed, failures, rolledBack, deadLettered, discarded atomic.Uint64
+}
+
+// NewSequenceManager makes a manager for one queue. It does no I/O and reports every wrong argument and setting at once: the error joins
+// one *ConfigError for each. Each configure function gets the Config with its defaults, in turn, and changes what it likes.
+func NewSequenceManager(queue string, factory jms.ConnectionFactory, listener Listener, key KeyExtractor, configure ...func(*Config)) (*SequenceManager, error) {
+	cfg := defaultConfig()
+	for _, f := range configure {
+		if f != nil {
+			f(&cfg)
+		}
+	}
+	var p problems
+	p.add(queue != "", "queue", "is empty: name the queue to read")
+	p.add(factory != nil, "factory", "is nil: pass a provider's connection factory")
+	p.add(listener != nil, "listener", "is nil: pass your Listener")
+	if f, ok := listener.(ListenerFuncs); ok {
+		p.add(f.Task != nil, "listener", "ListenerFuncs.Task is nil: give it the function that handles a message")
+	}
+	p.add(key != nil, "key", "is nil: pass a KeyExtractor such as KeyFromProperty")
+	if c, ok := key.(checkedExtractor); ok {
+		if err := c.check(); err != nil {
+			p = append(p, err)
+		}
+	}
+	cfg.check(&p)
+	if len(p) > 0 {
+		return nil, errors.Join(p...)
+	}
+	m := &SequenceManager{queue: queue, factory: factory, listener: listener, key: key, cfg: cfg.clone(), log: cfg.Logger}
+	m.observed = len(m.cfg.Events) > 0
+	m.slack = max(1, cfg.Workers/10)
+	m.d = keyqueue.New(cfg.Workers, m.turn)
+	return m, nil
+}
+
+// Config returns a copy of the settings.
+func (m *SequenceManager) Config() Config { return m.cfg.clone() }
+
+// Run reads until ctx ends, then shuts down within DrainTimeout and returns nil, or ErrDrainTimeout if something had to be cancelled. It connects and
+// reconnects for ever. Only a wrong configuration (jms.ErrConfig), StopAll and an ActionStop end it with an error of their own; Stop and
+// Shutdown end it with nil. The values of ctx are those of the tasks' contexts, its end is not theirs. ErrRunning, ErrStopping and ErrInCallback
+// are returned at once.
+func (m *SequenceManager) Run(ctx context.Context) error {
+	r, err := m.begin(ctx)
+	if err != nil {
+		return err
+	}
+	go r.supervise(m.takeKept())
+	select {
+	case <-r.ended:
+		return r.result()
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.DrainTimeout)
+	defer cancel()
+	if err := m.end(drain, r, wishShutdown); err != nil {
+		return err
+	}
+	return r.result()
+}
+
+// Start connects, once, and returns when the manager reads or is on standby; it then goes on until Stop, Shutdown or a failure (see Done and
+// Err). ctx bounds only Start itself; its values are those of the tasks' contexts. If it fails, nothing is left running.
+// ErrRunning, ErrStopping and ErrInCallback are returned at once; jms.ErrConfig says that no second try will help.
+func (m *SequenceManager) Start(ctx context.Context) error {
+	r, err := m.begin(ctx)
+	if err != nil {
+		return err
+	}
+	l := m.takeKept()
+	if l == nil {
+		connecting, cancel := context.WithCancelCause(ctx)
+		unlink := context.AfterFunc(r.wanted, func() { cancel(errEnded) })
+		l, err = m.connect(connecting)
+		unlink()
+		cancel(nil)
+		if err != nil {
+			r.abandon(err)
+			return err
+		}
+		r.watch(l)
+	}
+	go r.supervise(l)
+	select {
+	case <-r.up:
+		if m.State() == StateFailed {
+			<-r.ended
+			return r.result()
+		}
+		return nil
+	case <-r.ended:
+		return r.result()
+	case <-ctx.Done():
+		r.wish(wishShutdown)
+		return ctx.Err()
+	}
+}
+
+// begin makes the run that is the present one, unless there is one.
+func (m *SequenceManager) begin(ctx context.Context) (*run, error) {
+	if m.inCallback() {
+		return nil, fmt.Errorf("keyseq: queue %q: start: %w", m.queue, ErrInCallback)
+	}
+	r := m.newRun(ctx)
+	m.mu.Lock()
+	if old := m.current.Load(); old != nil {
+		m.mu.Unlock()
+		if old.want.Load() != wishRead {
+			return nil, fmt.Errorf("keyseq: queue %q: %w: wait for Done", m.queue, ErrStopping)
+		}
+		return nil, fmt.Errorf("keyseq: queue %q: %w", m.queue, ErrRunning)
+	}
+	m.current.Store(r)
+	m.runErr = nil
+	m.done = r.ended
+	m.mu.Unlock()
+	m.setState(StateConnecting, nil)
+	return r, nil
+}
+
+// takeKept takes the link that Stop has left open, if it still is.
+func (m *SequenceManager) takeKept() *link {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.kept
+	m.kept = nil
+	return l
+}
+
+// Stop receives no more and finishes everything that was received; keys in a retry pause are given back. Then a standby may take over; where the
+// broker allows it, the connection and its idle sessions stay open for the next Start. When ctx ends first, what has not begun is
+// given back, what runs is cancelled, and ErrDrainTimeout names the keys; a task that does not return then keeps its message and the role
+// until it does (Done), and Start returns ErrStopping meanwhile. Stop of a manager that does not run does nothing.
+func (m *SequenceManager) Stop(ctx context.Context) error {
+	return m.endCurrent(ctx, wishStop)
+}
+
+// Shutdown receives no more, finishes what runs, gives back the rest in order and closes everything. When ctx ends first it cancels
+// what runs, as Stop does. Shutdown of a manager that does not run closes what Stop has left open.
+func (m *SequenceManager) Shutdown(ctx context.Context) error {
+	return m.endCurrent(ctx, wishShutdown)
+}
+
+func (m *SequenceManager) endCurrent(ctx context.Context, wish int32) error {
+	if m.inCallback() {
+		return fmt.Errorf("keyseq: queue %q: %w: return StopAll from DoTask, or end the context of Run", m.queue, ErrInCallback)
+	}
+	var err error
+	if r := m.current.Load(); r != nil {
+		err = m.end(ctx, r, wish)
+	}
+	if wish >= wishShutdown && err == nil {
+		if l := m.takeKept(); l != nil {
+			if err := m.closeLink(l); err != nil {
+				m.log.Warn("closing the connection failed; the broker will notice", "queue", m.queue, "error", err)
+			}
+		}
+	}
+	return err
+}
+
+// cancelGrace is how long Stop and Shutdown wait for tasks to notice that they were cancelled.
+const cancelGrace = time.Second
+
+// end waits for the end of a run; when ctx ends, everything that runs is cancelled.
+func (m *SequenceManager) end(ctx context.Context, r *run, wish int32) error {
+	r.wish(wish)
+	select {
+	case <-r.ended:
+		return r.orderly()
+	case <-ctx.Done():
+	}
+	r.wish(wishAbort)
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	select {
+	case <-r.ended:
+	case <-grace.C:
+	}
+	if err := r.orderly(); err != nil {
+		return err
+	}
+	return drainError(m.queue, nil)
+}
+
+// Done is closed when the present run has ended, and closed while there is none.
+func (m *SequenceManager) Done() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done == nil {
+		m.done = make(chan struct{})
+		close(m.done)
+	}
+	return m.done
+}
+
+// Err says why the last run ended: what Run returned or would have. It is nil while running and after Stop and Shutdown.
+func (m *SequenceManager) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runErr
+}
+
+// inCallback reports whether the caller is one of the manager's own goroutines.
+func (m *SequenceManager) inCallback() bool {
+	id := goroutineID()
+	if id == m.readerID.Load() || id == m.supervisorID.Load() {
+		return true
+	}
+	inside := false
+	m.d.Workers(func(w *worker, _ keyView, _ uint64) { inside = inside || w.Own.goroutine.Load() == id })
+	return inside
+}
+
+// cancelAttempts ends the contexts of the attempts of a link, or of all for nil.
+func (m *SequenceManager) cancelAttempts(l *link, cause error) {
+	var running []*attempt
+	m.d.Workers(func(w *worker, v keyView, _ uint64) {
+		if a := w.Own.attempt.Load(); a != nil && (l == nil || v.Head.session.link == l) {
+			running = append(running, a)
+		}
+	})
+	for _, a := range running {
+		a.ctx.end(cause)
+	}
+}
