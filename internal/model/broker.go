@@ -116,5 +116,5 @@ func (x *expansion) ghostSteps(p uint8) {
 	}
 	t := *s
 	t.Proc[p].Reader = ReaderIdle
-	x.add(t, StepReceiveEmpty, p, 0)
+	x.add(t, StepGhostReceiveEnds, p, 0)
 }

@@ -73,8 +73,15 @@ func (x *expansion) rollbackHangFault(i int) {
 func (x *expansion) hungRollbackSteps(i int) {
 	c, s := x.c, x.s
 	h := s.Held[i]
-	if h.Link != LinkUp {
-		return // noticeStep ends it
+	switch h.Link {
+	case LinkDead: // noticeStep ends it
+		return
+	case LinkLost:
+		t := *s
+		c.drop(&t, i)
+		x.leave(&t, i, h.Locked)
+		x.add(t, StepHungRollbackFails, h.Proc, h.Msg).Fires = true
+		return
 	}
 	if h.Locked {
 		t := *s

@@ -135,6 +135,9 @@ func neverReturning() []Scenario {
 			})))
 		}
 	}
+	out = append(out, holds("a Rollback ends late, or its session is lost meanwhile", with("hung Rollback, 3 faults", func(c *Config) {
+		c.Keys, c.Faults, c.MaxHolds, c.FaultKinds = []uint8{0, 0, 1}, 3, 1, FaultCut|FaultCutAll|FaultRollbackHang|FaultConnection
+	})))
 	return append(out,
 		breaks("G1", "a hung Rollback is taken for done", with("hung Rollback abandoned", base).Without(ClauseCallReturned)),
 		Scenario{Config: with("Receive without an end", base).Without(ClauseReceiveOverrunCloses), Want: Sticks, About: "a Receive that never returns stops reading for ever"},

@@ -66,6 +66,7 @@ const (
 	StepRoleLossNoticed
 	StepProcessDies
 	StepGhostReceiveTakes
+	StepGhostReceiveEnds
 	StepTakeover
 	StepFreeze
 	StepThaw
@@ -168,6 +169,7 @@ func stepFormats() [stepEnd]string {
 		StepRoleLossNoticed:         "@: notices that the role is lost",
 		StepProcessDies:             "FAULT @: process dies",
 		StepGhostReceiveTakes:       "dead @'s Receive takes # at the broker",
+		StepGhostReceiveEnds:        "broker notices the Receive of dead @ and ends it",
 		StepTakeover:                "@: TakeoverDelay is over, active",
 		StepFreeze:                  "FAULT @: process is stopped as a whole",
 		StepThaw:                    "@: process goes on",

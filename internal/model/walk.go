@@ -8,8 +8,10 @@ import (
 // Walks is what random walks found. They go where no exploration fits, and prove nothing.
 type Walks struct {
 	Walks, Steps, Settled int
-	Violation             string
-	Trace                 []Step
+	// Violation is the guarantee that broke, or "" when none did; Trace is the walk that broke it, or the first that did
+	// not settle everything.
+	Violation string
+	Trace     []Step
 }
 
 // Walk takes one random path of at most steps steps, or until all is settled; each is called with every step on it.
@@ -53,6 +55,8 @@ func (c *Config) WalkFor(seed int64, steps int, d time.Duration) Walks {
 		})
 		if c.settledAll(&last) {
 			w.Settled++
+		} else if w.Trace == nil {
+			w.Trace = path
 		}
 	}
 	return w

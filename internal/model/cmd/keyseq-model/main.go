@@ -56,10 +56,10 @@ func main() {
 			if !strings.Contains(c.Name, *only) {
 				continue
 			}
-			w := c.WalkFor(*seed+int64(i), 600, *walk)
+			w := c.WalkFor(*seed+int64(i), 5000, *walk)
 			fmt.Printf("%-34s standby=%-5v delay=%-5v %7d walks %9d steps, %d settled all %s\n",
 				c.Name, c.Standby, c.ReturnDelay, w.Walks, w.Steps, w.Settled, w.Violation)
-			if w.Violation != "" {
+			if w.Violation != "" || w.Settled < w.Walks {
 				failed++
 				printTrace(w.Trace)
 			}
