@@ -24,6 +24,8 @@ type run struct {
 	upOnce sync.Once
 	ended  chan struct{}
 
+	lastRound atomic.Int64 // when supervise last came round, for Live
+
 	draining atomic.Bool // a failed attempt goes back instead of waiting for its retry
 
 	mu      sync.Mutex
@@ -176,6 +178,7 @@ func (r *run) serve(l *link) error {
 	var rd *reader
 	wholeQueue := false // a Receive was lost: nothing of the queue is read until the deadline
 	for {
+		r.lastRound.Store(time.Now().UnixNano())
 		r.collect()
 		r.tooOld(l.maxHold)
 		readable, wait := m.readable()
