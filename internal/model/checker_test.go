@@ -12,7 +12,7 @@ func traceConfigs() []Config {
 		c.Keys, c.MaxInFlight, c.Faults, c.MaxHolds, c.Shutdowns, c.TaskFails = []uint8{0, 1, 0, 0}, 3, 2, 1, 1, true
 	}
 	return []Config{
-		with("sessions", func(c *Config) { small(c); c.FaultKinds = FaultsOfSessions; c.StartAgain = true }),
+		with("sessions", func(c *Config) { small(c); c.FaultKinds = FaultsOfSessions; c.StartAgain, c.Stop = true, true }),
 		with("hand-over", func(c *Config) { small(c); c.Standby = true }),
 		with("pull broker", func(c *Config) {
 			small(c)

@@ -57,7 +57,9 @@ type Config struct {
 	TaskFails bool
 	// Standby: a second process takes over when the first dies, loses or releases the role.
 	Standby bool
-	// StartAgain: Start may be called during Shutdown.
+	// Stop: the policy event Shutdowns may also be a Stop, which finishes what was received.
+	Stop bool
+	// StartAgain: Start may be called during Stop or Shutdown.
 	StartAgain bool
 	// ReadDuringWait is the refinement: go on reading during the wait, hold what comes of the key, give it back at its end.
 	ReadDuringWait bool

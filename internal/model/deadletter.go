@@ -12,7 +12,7 @@ func (x *expansion) deadLetterSteps(i int) {
 		t := *s
 		if c.keeps(ClauseRefusedIsFailure) {
 			t.Held[i].Phase = PhasePaused
-			t.Held[i].GiveBack = !t.Proc[h.Proc].active()
+			x.pauseWhileLeaving(&t, i)
 			x.fault(t, StepDeadLetterRefused, h.Proc, h.Msg)
 		} else if h.Link == LinkUp && h.Locked {
 			t.remove(i)

@@ -28,7 +28,7 @@ func (x *expansion) giveBackSteps(p uint8) {
 		c.closeConnection(&t, p)
 		x.add(t, StepCloseConnection, p, 0)
 	case s.anyGiveBack(p):
-		x.rollbackStep(p)
+		x.rollbackSteps(p)
 	case !g.Deadline && g.Mode != ModeEnded && g.Mode != ModeDrain:
 		t := *s
 		n := &t.Proc[p]
@@ -37,13 +37,20 @@ func (x *expansion) giveBackSteps(p uint8) {
 	}
 }
 
-// rollbackStep gives back the newest message that is to go.
-func (x *expansion) rollbackStep(p uint8) {
-	c, s := x.c, x.s
-	i := int(s.NHeld) - 1
-	for s.Held[i].Proc != p || !s.Held[i].GiveBack {
-		i--
+// rollbackSteps give back, of each key, the newest message that is to go.
+func (x *expansion) rollbackSteps(p uint8) {
+	var done uint8
+	for i := int(x.s.NHeld) - 1; i >= 0; i-- {
+		h := &x.s.Held[i]
+		if k := x.c.key(h.Msg); h.Proc == p && h.GiveBack && done>>k&1 == 0 {
+			done |= 1 << k
+			x.rollbackStep(p, i)
+		}
 	}
+}
+
+func (x *expansion) rollbackStep(p uint8, i int) {
+	c, s := x.c, x.s
 	h := s.Held[i]
 	t := *s
 	if h.Link != LinkUp {

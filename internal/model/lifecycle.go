@@ -14,7 +14,7 @@ func (x *expansion) lifecycleSteps(p uint8) {
 	if g.Mode == ModeOusted {
 		x.roleLossNoticed(p)
 	}
-	if p == 0 && c.Standby && (g.Mode == ModeActive || g.Mode == ModeDrain) && x.canFault(FaultCrash) {
+	if p == 0 && c.Standby && (g.Mode == ModeActive || g.leaving()) && x.canFault(FaultCrash) {
 		t := *s
 		c.die(&t, p)
 		t.Proc[1].Mode = ModeStandby
@@ -48,7 +48,7 @@ func markIdle(t *State, p uint8, which func(m uint8) bool) (any bool) {
 
 func every(uint8) bool { return true }
 
-// shutdownSteps: Shutdown gives back all that is idle; the role is released when nothing is held and the wait is over.
+// shutdownSteps: Shutdown gives back all that is idle, Stop finishes it; the role is released when nothing is held and the wait is over.
 func (x *expansion) shutdownSteps(p uint8) {
 	c, s := x.c, x.s
 	g := &s.Proc[p]
@@ -58,8 +58,11 @@ func (x *expansion) shutdownSteps(p uint8) {
 		t.Proc[p].Mode, t.Proc[p].Rule, t.Proc[p].Keys = ModeDrain, true, c.allKeys()
 		markIdle(&t, p, every)
 		x.add(t, StepShutdown, p, 0).Policy = true
+		if c.Stop {
+			x.stopStep(p)
+		}
 	}
-	if g.Mode != ModeDrain {
+	if !g.leaving() {
 		return
 	}
 	if s.count(p) == 0 && g.Reader == ReaderIdle && !g.ConnDead && c.mayRelease(s, p) {
@@ -78,6 +81,22 @@ func (x *expansion) shutdownSteps(p uint8) {
 		}
 		x.add(t, StepStartAgain, p, 0).Policy = true
 	}
+}
+
+// stopStep: Stop finishes what was received; only keys in a retry pause go back.
+func (x *expansion) stopStep(p uint8) {
+	t := *x.s
+	t.ShutdownsLeft--
+	g := &t.Proc[p]
+	g.Mode = ModeFinish
+	for i := range t.Held[:t.NHeld] {
+		if h := &t.Held[i]; h.Proc == p && h.Phase == PhasePaused {
+			g.Rule = true
+			g.Keys |= 1 << x.c.key(h.Msg)
+		}
+	}
+	markIdle(&t, p, func(m uint8) bool { return g.Keys>>x.c.key(m)&1 == 1 })
+	x.add(t, StepStop, p, 0).Policy = true
 }
 
 func (c *Config) mayRelease(s *State, p uint8) bool {

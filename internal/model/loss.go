@@ -92,7 +92,7 @@ func (x *expansion) connectionSteps(p uint8) {
 			x.fault(t, StepCutAll, p, 0)
 		}
 	}
-	if x.canFault(FaultConnection) && (g.active() || g.Mode == ModeDrain) && !g.ConnDead && !g.ConnDown {
+	if x.canFault(FaultConnection) && (g.active() || g.leaving()) && !g.ConnDead && !g.ConnDown {
 		t := *s
 		c.cutLinks(&t, p)
 		t.Proc[p].ConnDead = true

@@ -20,7 +20,7 @@ func RuleScenarios() []Scenario {
 			}
 			add(fmt.Sprintf("rule, two processes, %s", setting), func(c *Config) {
 				c.Keys, c.ReturnDelay, c.RollbackInPlace = []uint8{0, 1, 0}, delay, inPlace
-				c.MaxHolds, c.TaskFails, c.Standby, c.Shutdowns = 1, true, true, 1
+				c.MaxHolds, c.TaskFails, c.Standby, c.Shutdowns, c.Stop = 1, true, true, 1, true
 			})
 			add(fmt.Sprintf("rule, reading during the wait, %s", setting), func(c *Config) {
 				c.Keys, c.ReturnDelay, c.RollbackInPlace, c.ReadDuringWait = twoKeys, delay, inPlace, true
@@ -38,8 +38,8 @@ func RuleScenarios() []Scenario {
 	add("rule, two keys, 4 held, 3 faults", func(c *Config) {
 		c.Keys, c.MaxInFlight, c.Faults, c.FaultKinds = []uint8{0, 1, 0, 1}, 4, 3, FaultsOfSessions
 	})
-	add("rule, Start again during Shutdown", func(c *Config) {
-		c.Keys, c.StartAgain, c.Shutdowns, c.TaskFails = []uint8{0, 1, 0}, true, 1, true
+	add("rule, Stop or Shutdown, Start again meanwhile", func(c *Config) {
+		c.Keys, c.StartAgain, c.Shutdowns, c.Stop, c.TaskFails = []uint8{0, 1, 0}, true, 1, true, true
 	})
 	return out
 }
@@ -56,7 +56,7 @@ func ShortRuleScenarios() []Scenario {
 					c.TaskFails = true
 				})}, Scenario{Want: Holds, Config: with(name+", two processes", func(c *Config) {
 					c.ReturnDelay, c.RollbackInPlace, c.ReadDuringWait = delay, inPlace, during
-					c.Standby, c.Shutdowns, c.StartAgain, c.Faults = true, 1, true, 1
+					c.Standby, c.Shutdowns, c.Stop, c.StartAgain, c.Faults = true, 1, true, true, 1
 				})})
 			}
 		}

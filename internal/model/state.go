@@ -62,6 +62,7 @@ const (
 	ModeOff     Mode = iota // not there yet
 	ModeActive              // has the role and reads
 	ModeDrain               // Shutdown was called
+	ModeFinish              // Stop was called: what was received is finished
 	ModeOusted              // has lost the role and does not know
 	ModeEnded               // has left the role
 	ModeDead                // the process died

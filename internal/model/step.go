@@ -60,6 +60,7 @@ const (
 	StepReadOn
 	StepMaxHold
 	StepShutdown
+	StepStop
 	StepStartAgain
 	StepRelease
 	StepRoleLost
@@ -163,6 +164,7 @@ func stepFormats() [stepEnd]string {
 		StepReadOn:                  "@: reads on",
 		StepMaxHold:                 "@: MaxHold of #",
 		StepShutdown:                "@: Shutdown called",
+		StepStop:                    "@: Stop called",
 		StepStartAgain:              "@: Start called again",
 		StepRelease:                 "@: releases the role",
 		StepRoleLost:                "FAULT @: loses the role, has not noticed",
@@ -258,4 +260,8 @@ func (x *expansion) processSteps(p uint8) {
 	}
 }
 
+// active says whether the process reads and works; it may be wrong about the role.
 func (g *Process) active() bool { return g.Mode == ModeActive || g.Mode == ModeOusted }
+
+// leaving says whether Stop or Shutdown was called and the role is not yet released.
+func (g *Process) leaving() bool { return g.Mode == ModeDrain || g.Mode == ModeFinish }

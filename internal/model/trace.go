@@ -55,7 +55,9 @@ const (
 	ObsMaxHold
 	// ObsShutdown: Shutdown was called.
 	ObsShutdown
-	// ObsStarted: Start was called during Shutdown.
+	// ObsStop: Stop was called.
+	ObsStop
+	// ObsStarted: Start was called during Stop or Shutdown.
 	ObsStarted
 	// ObsRoleReleased: the role was released, last.
 	ObsRoleReleased
@@ -113,7 +115,7 @@ func (k ObservationKind) String() string {
 		ObsSessionsLost: "sessions lost", ObsConnectionLost: "connection lost", ObsGivenBack: "given back",
 		ObsRollbackFailed: "rollback failed", ObsRollbackOverran: "rollback overran",
 		ObsConnectionClosed: "connection closed", ObsDeadlinePassed: "deadline passed", ObsReadResumed: "read resumed",
-		ObsMaxHold: "max hold", ObsShutdown: "shutdown", ObsStarted: "started", ObsRoleReleased: "role released",
+		ObsMaxHold: "max hold", ObsShutdown: "shutdown", ObsStop: "stop", ObsStarted: "started", ObsRoleReleased: "role released",
 		ObsRoleLost: "role lost", ObsActivated: "activated", ObsProcessDied: "process died",
 	}[k]
 }
@@ -171,6 +173,8 @@ func (k StepKind) observations() []ObservationKind {
 		return []ObservationKind{ObsMaxHold}
 	case StepShutdown:
 		return []ObservationKind{ObsShutdown}
+	case StepStop:
+		return []ObservationKind{ObsStop}
 	case StepStartAgain:
 		return []ObservationKind{ObsStarted}
 	case StepRelease:

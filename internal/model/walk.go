@@ -70,7 +70,7 @@ func WalkConfigs() []Config {
 			big := func(name string, f func(*Config)) {
 				out = append(out, with(name, func(c *Config) {
 					c.Keys, c.MaxInFlight, c.Faults, c.MaxHolds = []uint8{0, 1, 0, 0, 1, 0}, 5, 8, 3
-					c.Shutdowns, c.TaskFails, c.Standby, c.StartAgain, c.ReturnDelay = 1, true, standby, !standby, delay
+					c.Shutdowns, c.Stop, c.TaskFails, c.Standby, c.StartAgain, c.ReturnDelay = 1, true, true, standby, !standby, delay
 					f(c)
 				}))
 			}

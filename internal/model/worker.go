@@ -14,7 +14,7 @@ func (x *expansion) workerSteps(i int) {
 		if x.c.TaskFails {
 			t := *x.s
 			t.Held[i].Phase = PhasePaused
-			t.Held[i].GiveBack = !t.Proc[h.Proc].active()
+			x.pauseWhileLeaving(&t, i)
 			x.add(t, StepTaskFails, h.Proc, h.Msg).Policy = true
 		}
 		x.settleSteps(i, false)
@@ -32,13 +32,28 @@ func (x *expansion) workerSteps(i int) {
 	}
 }
 
+// pauseWhileLeaving: a process that was told to end waits for no retry. Stop gives the key back, Shutdown has given back
+// the rest of it already.
+func (x *expansion) pauseWhileLeaving(t *State, i int) {
+	p, k := t.Held[i].Proc, x.c.key(t.Held[i].Msg)
+	switch t.Proc[p].Mode {
+	case ModeActive, ModeOusted:
+	case ModeFinish:
+		markIdle(t, p, func(m uint8) bool { return x.c.key(m) == k })
+		t.Proc[p].Rule = true
+		t.Proc[p].Keys |= 1 << k
+	default:
+		t.Held[i].GiveBack = true
+	}
+}
+
 // startStep starts the task of entry i, or its next attempt, if nothing forbids it.
 func (x *expansion) startStep(i int) {
 	c, s := x.c, x.s
 	h := &s.Held[i]
 	g := &s.Proc[h.Proc]
 	switch {
-	case !g.active(),
+	case !g.active() && g.Mode != ModeFinish,
 		h.Link == LinkLost,
 		h.GiveBack && (h.Phase == PhasePaused || c.keeps(ClauseBlock)),
 		g.Rule && c.keeps(ClauseDrain) && c.mustClose(s, h.Proc),
