@@ -26,7 +26,13 @@ func bash(t *testing.T, script string, env ...string) (string, error) {
 // TestSkipsFailWhereBrokersAreRequired: a build machine whose broker did not
 // start must not be green.
 func TestSkipsFailWhereBrokersAreRequired(t *testing.T) {
-	const pass, skip, sub = "--- PASS: TestA (0.00s)\n", "--- SKIP: TestB (0.00s)\n    b_test.go:1: no broker\n", "    --- SKIP: TestA/sub (0.00s)\n"
+	const (
+		pass = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n"
+		skip = "=== RUN   TestB\n    b_test.go:1: no broker\n--- SKIP: TestB (0.00s)\n"
+		sub  = "=== RUN   TestC\n=== RUN   TestC/sub\n    c_test.go:1: no broker\n=== RUN   TestC/other\n--- PASS: TestC (0.00s)\n    --- SKIP: TestC/sub (0.00s)\n    --- PASS: TestC/other (0.00s)\n"
+		mute = "=== RUN   TestD\n--- SKIP: TestD (0.00s)\n"
+	)
+	suite := strings.ReplaceAll(sub, "c_test.go:1: no broker", "suite.go:1: no such power")
 	for _, c := range []struct {
 		name, output, required string
 		status                 int // of the test command
@@ -35,6 +41,8 @@ func TestSkipsFailWhereBrokersAreRequired(t *testing.T) {
 		{"all pass", pass, "1", 0, true},
 		{"one skipped", pass + skip, "1", 0, false},
 		{"one subtest skipped", pass + sub, "1", 0, false},
+		{"a case does not apply", suite, "1", 0, true},
+		{"skipped without a reason", pass + mute, "1", 0, false},
 		{"nothing ran", "ok  \tpkg\t0.1s\n", "1", 0, false},
 		{"one failed", pass, "1", 1, false},
 		{"skips by hand", pass + skip, "", 0, true},
