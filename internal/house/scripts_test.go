@@ -16,6 +16,7 @@ func bash(t *testing.T, script string, env ...string) (string, error) {
 			t.Skipf("the scripts need %s: %v", tool, err)
 		}
 	}
+	treeFiles(t, func(string) bool { return true }) // as in goCommand
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), env...)
