@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/memory"
@@ -18,6 +19,18 @@ var profiles = map[string]memory.Profile{
 func TestConformance(t *testing.T) {
 	for name, profile := range profiles {
 		t.Run(name, func(t *testing.T) { providertest.Run(t, harness(profile)) })
+	}
+}
+
+// The manager on each profile, alone on the queue and as the active instance.
+func TestManagerConformance(t *testing.T) {
+	for name, profile := range profiles {
+		t.Run(name, func(t *testing.T) {
+			h := harness(profile)
+			t.Run("SingleActive", func(t *testing.T) { providertest.RunManager(t, h) })
+			h.NewSingleActive = nil
+			t.Run("Alone", func(t *testing.T) { providertest.RunManager(t, h) })
+		})
 	}
 }
 
@@ -48,7 +61,13 @@ func conforming(t testing.TB, p memory.Profile, in memory.Queue) providertest.Br
 			_, err := b.SendBatch(out)
 			return err
 		},
-		Break:    func(c jms.Connection) { r.find(c).Break(memory.Loss{}) },
+		Break: func(c jms.Connection) {
+			l := memory.Loss{}
+			if p.ReturnDelay > 0 { // before the moment at which a reader that has waited for it goes on
+				l.Broker = p.ReturnDelay - time.Millisecond
+			}
+			r.find(c).Break(l)
+		},
 		LoseRole: func(c jms.Connection) { r.find(c).LoseRole(0) },
 		Fill: func(queue string) (undo func()) {
 			_ = b.InhibitPut(queue, true)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyseq/keyseq"
 	"github.com/keyseq/keyseq/jms"
 )
 
@@ -15,8 +16,11 @@ type Harness struct {
 	// goroutine of the case (inside its bubble if Bubble is set), and registers with t.Cleanup what must be undone. Required.
 	New func(t testing.TB) Broker
 	// NewSingleActive makes a broker whose Queue can be read with Subscription.SingleActiveConsumer, for providers where that
-	// is a property of the queue. nil: New.
+	// is a property of the queue. nil: New. If it is set, RunManager uses it and reads with a single active consumer.
 	NewSingleActive func(t testing.TB) Broker
+	// Config changes the settings of the managers that RunManager makes, after the case has changed them: ReturnDelay for a broker that
+	// the test has told to notice losses early, for example. May be nil.
+	Config func(c *keyseq.Config)
 	// Bubble runs each case in a bubble of testing/synctest, with virtual time. Only for a provider that does no real I/O.
 	Bubble bool
 	// Patience is how long the suite waits for what must happen before it fails a case. Default 10 s.
@@ -27,6 +31,8 @@ type Harness struct {
 	// Latency is the most time "promptly" may mean: from the arrival of a message, the end of a context or the close of a
 	// connection to the return of a waiting Receive. Default 2 s.
 	Latency time.Duration
+
+	single bool // NewSingleActive was given
 }
 
 // Broker is what Harness.New gives to one case. Functions are called from several goroutines at once; those left nil skip the cases that
@@ -56,7 +62,8 @@ type Broker struct {
 }
 
 func (h Harness) withDefaults() Harness {
-	if h.NewSingleActive == nil {
+	h.single = h.NewSingleActive != nil
+	if !h.single {
 		h.NewSingleActive = h.New
 	}
 	if h.Patience <= 0 {

@@ -19,6 +19,7 @@ type kase struct {
 	b           Broker
 	says        string
 	connections int
+	single      bool // Queue is read with a single active consumer
 	// ctx lives until everything is closed, so that only the cases about contexts depend on how a provider treats them.
 	ctx context.Context
 }
@@ -137,7 +138,7 @@ func (c *kase) connect() *link { c.Helper(); return c.connectWith(jms.Subscripti
 
 func (c *kase) connectTo(queue string) *link {
 	c.Helper()
-	return c.connectWith(jms.Subscription{Queue: queue})
+	return c.connectWith(jms.Subscription{Queue: queue, SingleActiveConsumer: c.single && queue == c.b.Queue})
 }
 
 func (c *kase) open(l *link) jms.Session {

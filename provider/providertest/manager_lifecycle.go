@@ -1,0 +1,113 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/orderaudit"
+)
+
+var lifecycleCases = []managerCase{
+	{"G8", "Reconnects", "an idle manager whose connection is lost, and whose broker does not answer for a while, reconnects and goes on", reconnects},
+	{"G8", "UnknownQueue", "Run returns ErrConfig for a queue that does not exist", runUnknownQueue},
+	{"G8", "UnknownTarget", "a send to a queue that does not exist is a failed attempt, never a silent success", unknownTarget},
+	{"G8", "RunEndsWithContext", "Run returns nil when its context ends and all that ran is settled", runEndsWithContext},
+	{"G8", "Restart", "a manager starts again after Shutdown, and another one after it, without losing or mixing anything", restart},
+}
+
+func nothing(context.Context, *keyseq.Delivery, int) error { return nil }
+
+func reconnects(a *audit) {
+	m := a.started(nothing, nil)
+	first := a.factory.calls
+	if a.b.Break != nil {
+		a.limit += a.factory.capabilities().Returns()
+		a.factory.mu.Lock()
+		a.factory.refuse = 5
+		a.factory.mu.Unlock()
+		a.cut(1)
+	}
+	a.load(keys(3), 0, 3)
+	a.untilSettled(9)
+	a.factory.mu.Lock()
+	calls := a.factory.calls
+	a.factory.mu.Unlock()
+	if a.b.Break != nil && calls < first+6 {
+		a.broken("Connect was called %d times, after the first %d; five calls found no broker", calls, first)
+	}
+	a.shutdown(m)
+	a.judge(orderaudit.Options{})
+}
+
+func runUnknownQueue(a *audit) {
+	a.needs(a.b.Unknown != "", "Unknown, the name of a queue that does not exist")
+	listener := keyseq.ListenerFuncs{Task: func(context.Context, *keyseq.Delivery) error { return nil }}
+	m, err := keyseq.NewSequenceManager(a.b.Unknown, a.factory, listener, keyseq.KeyFromBodyBefore("."),
+		func(c *keyseq.Config) { c.SingleActiveConsumer = a.single })
+	if err != nil {
+		a.Fatalf("NewSequenceManager: %v", err)
+	}
+	if err := a.do("Run on an unknown queue", func() error { return m.Run(a.ctx) }); !errors.Is(err, jms.ErrConfig) {
+		a.broken("Run returned %v, want ErrConfig", err)
+	}
+}
+
+func unknownTarget(a *audit) {
+	a.needs(a.b.Unknown != "", "Unknown, the name of a queue that does not exist")
+	a.load([]string{"k"}, 0, 3)
+	m := a.started(func(ctx context.Context, d *keyseq.Delivery, n int) error {
+		if string(d.Body) == "k.1" && n == 1 {
+			return d.Send(ctx, jms.Outgoing{Queue: a.b.Other, Body: d.Body}, jms.Outgoing{Queue: a.b.Unknown, Body: d.Body})
+		}
+		return a.output(ctx, d)
+	}, nil)
+	a.limit += a.factory.capabilities().Returns()
+	a.untilSettled(3)
+	a.shutdown(m)
+	if n := a.messages["k.1"].tasks; n != 2 {
+		a.broken("the task whose send cannot be routed ran %d times, want 2: its commit must fail once", n)
+	}
+	a.judge(orderaudit.Options{Outputs: one})
+}
+
+func runEndsWithContext(a *audit) {
+	a.load(keys(5), 0, 4)
+	m := a.manager(nothing, nil)
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	a.untilSettled(20)
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			a.broken("Run returned %v", err)
+		}
+	case <-time.After(a.h.Patience):
+		a.broken("Run has not returned %v after its context ended", a.h.Patience)
+	}
+	a.judge(orderaudit.Options{})
+}
+
+func restart(a *audit) {
+	const total = 300
+	a.load(keys(30), 0, total/30)
+	slow := func(context.Context, *keyseq.Delivery, int) error {
+		time.Sleep(time.Millisecond)
+		return nil
+	}
+	first := a.manager(slow, nil)
+	for cycle := range 3 {
+		a.start(first)
+		a.untilSettled((cycle + 1) * total / 6)
+		a.shutdown(first)
+	}
+	second := a.started(slow, nil)
+	a.untilSettled(total)
+	a.shutdown(second)
+	a.judge(orderaudit.Options{})
+}
