@@ -44,29 +44,83 @@ var sleepingTests = map[string]string{
 }
 
 // TestNoTestSleeps: a sleep in real time is either too short on a busy machine
-// or too long on every other one. In a synctest bubble it is virtual and exact.
-// In a broker's module the pause of a polling loop (for ...; time.Sleep(d)) is
-// no synchronisation: a broker that tells nothing can only be asked again.
+// or too long on every other one. In a synctest bubble it is virtual and exact:
+// it may stand in a file that makes bubbles, and in a function that runs what
+// it does in a bubble made by another function of the package. In a broker's
+// module the pause of a polling loop (for ...; time.Sleep(d)) is no
+// synchronisation: a broker that tells nothing can only be asked again.
 func TestNoTestSleeps(t *testing.T) {
-	for _, f := range parseFiles(t, isTest) {
+	files := parseFiles(t, isTest)
+	bubbles := bubbleFuncs(files)
+	modules := slices.DeleteFunc(moduleDirs(t), func(dir string) bool { return !within(dir, "provider") })
+	for _, f := range files {
 		if _, bubble := f.importNames()["testing/synctest"]; bubble || allowed(sleepingTests, f.name) {
 			continue
 		}
-		var pauses []ast.Node
-		if within(f.dir, "provider") && slices.Contains(moduleDirs(t), f.dir) {
-			ast.Inspect(f.File, func(n ast.Node) bool {
-				if loop, ok := n.(*ast.ForStmt); ok && loop.Post != nil {
-					pauses = append(pauses, loop.Post)
+		ofBroker := slices.ContainsFunc(modules, func(dir string) bool { return within(f.dir, dir) })
+		var fine []ast.Node
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt:
+				if ofBroker && n.Post != nil {
+					fine = append(fine, n.Post)
 				}
-				return true
-			})
-		}
+			case *ast.FuncDecl:
+				if mentionsAny(n, bubbles[f.dir]) {
+					fine = append(fine, n)
+				}
+			}
+			return true
+		})
 		for _, n := range f.mentions("time", "Sleep") {
-			if !slices.ContainsFunc(pauses, func(p ast.Node) bool { return p.Pos() <= n.Pos() && n.End() <= p.End() }) {
+			if !slices.ContainsFunc(fine, func(p ast.Node) bool { return p.Pos() <= n.Pos() && n.End() <= p.End() }) {
 				t.Errorf("%s:%d: time.Sleep in real time; wait for a channel with a deadline, or run in a synctest bubble", f.name, f.line(n))
 			}
 		}
 	}
+}
+
+// bubbleFuncs returns, by folder, the names of the functions in test files
+// that make a synctest bubble or call one that does.
+func bubbleFuncs(files []goFile) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	for more := true; more; {
+		more = false
+		for _, f := range files {
+			made := f.mentions("testing/synctest", "Test")
+			for _, d := range f.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok || fn.Recv != nil || found[f.dir][fn.Name.Name] {
+					continue
+				}
+				direct := slices.ContainsFunc(made, func(n ast.Node) bool { return fn.Pos() <= n.Pos() && n.End() <= fn.End() })
+				if direct || mentionsAny(fn, found[f.dir]) {
+					if found[f.dir] == nil {
+						found[f.dir] = map[string]bool{}
+					}
+					found[f.dir][fn.Name.Name] = true
+					more = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// mentionsAny reports whether the function's body uses one of the names as a
+// plain identifier.
+func mentionsAny(fn *ast.FuncDecl, names map[string]bool) bool {
+	found := false
+	if fn.Body == nil {
+		return false
+	}
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && names[id.Name] {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // allowed reports whether the file or folder is in an allow list or below an
