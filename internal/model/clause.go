@@ -84,9 +84,6 @@ const (
 // AllClauses is the rule with nothing left out.
 const AllClauses = clauseEnd - 1
 
-// Has says whether every clause of x is in c.
-func (c Clause) Has(x Clause) bool { return c&x == x }
-
 // String names the clauses of c as they stand in the source, joined by "+".
 func (c Clause) String() string {
 	var names []string

@@ -19,11 +19,6 @@ type Result struct {
 	Situations         Situations
 }
 
-// OK says whether everything was explored and nothing is wrong.
-func (r *Result) OK() bool {
-	return !r.Truncated && r.Violation == "" && r.Stuck == 0 && !r.Livelock
-}
-
 // Edges carry the target and two marks.
 const (
 	edgeNotProgress = uint32(1) << 31 // a fault, or a step up to user or policy

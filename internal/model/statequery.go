@@ -1,7 +1,6 @@
 package model
 
-// held lists no slice: entries 0..NHeld-1 of Held are in use.
-
+// remove takes entry i out of the key table; entries 0 to NHeld-1 are in use.
 func (s *State) remove(i int) {
 	copy(s.Held[i:], s.Held[i+1:s.NHeld])
 	s.NHeld--
