@@ -41,7 +41,7 @@ func (r *run) reconnect() (*link, error) {
 // activate waits until this instance may read: it is the active one, and nothing that an earlier reader held is still locked.
 func (r *run) activate(l *link) error {
 	m := r.m
-	elector, elected := l.conn.(jms.Elector)
+	elector, elected := m.elector(l)
 	if elected {
 		m.setState(StateStandby, nil)
 		err := r.await(l, elector.AwaitActive)
@@ -106,7 +106,7 @@ func (r *run) await(l *link, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(r.wanted)
 	defer cancel()
 	back := make(chan error, 1)
-	r.strays.Go(func() { back <- call(ctx) })
+	go func() { back <- call(ctx) }()
 	select {
 	case err := <-back:
 		return err
@@ -127,19 +127,28 @@ func (r *run) await(l *link, call func(context.Context) error) error {
 // firstMessage notes that a link has delivered. Where the broker does not say who is active, this is how it shows; tasks of the
 // predecessor then still have TakeoverDelay to end.
 func (r *run) firstMessage(l *link) {
-	if l.served.Swap(true) {
+	if l.served.Load() {
 		return
 	}
+	l.served.Store(true)
 	m := r.m
-	r.ring()
-	if _, elected := l.conn.(jms.Elector); elected || !m.cfg.SingleActiveConsumer {
+	if _, elected := m.elector(l); elected || !m.cfg.SingleActiveConsumer {
 		return
 	}
-	m.setState(StateActive, nil)
+	m.confirm()
 	if m.cfg.TakeoverDelay > 0 {
 		m.log.Info("active: waiting before the first task", "queue", m.queue, "wait", m.cfg.TakeoverDelay)
 		sleep(r.wanted, m.cfg.TakeoverDelay)
 	}
+}
+
+// elector is the connection's, if there is an election.
+func (m *SequenceManager) elector(l *link) (jms.Elector, bool) {
+	if !m.cfg.SingleActiveConsumer {
+		return nil, false
+	}
+	e, ok := l.conn.(jms.Elector)
+	return e, ok
 }
 
 // activated gives the link its epoch.

@@ -14,6 +14,7 @@ import (
 type attempt struct {
 	Delivery
 	ctx     callContext
+	settle  settlement // if the task has done its work
 	started time.Time
 	took    time.Duration
 }
@@ -46,9 +47,7 @@ func (m *SequenceManager) newAttempt(r *run, h *held) *attempt {
 	a := &attempt{started: time.Now()}
 	a.Delivery = Delivery{Message: h.msg, Queue: m.queue, Key: h.key, Attempt: h.attempts() + 1, Epoch: h.session.link.epoch, ReceivedAt: h.receivedAt}
 	a.ctx.base, a.ctx.overrun = r.values, ErrTaskTimeout
-	if m.cfg.TaskTimeout > 0 {
-		a.ctx.deadline = a.started.Add(m.cfg.TaskTimeout)
-	}
+	a.ctx.limit, a.ctx.deadline = m.cfg.TaskTimeout, a.started.Add(m.cfg.TaskTimeout)
 	return a
 }
 
@@ -78,7 +77,8 @@ func (r *run) conclude(w *worker, h *held, a *attempt, err error) keyqueue.Turn 
 	a.ctx.end(context.Canceled)
 	staged := a.close()
 	if err == nil {
-		return r.perform(w, h, &settlement{kind: settleCommit, attempt: a, out: staged})
+		a.settle = settlement{kind: settleCommit, attempt: a, out: staged}
+		return r.perform(w, h, &a.settle)
 	}
 	if interrupted != nil {
 		// Not the task's failure: nothing is counted.

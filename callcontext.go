@@ -10,15 +10,16 @@ import (
 // more than a value: most broker clients and many tasks never do, and context.WithTimeout costs 353 ns and 4 allocations against none. Its
 // base gives the values and never ends.
 type callContext struct {
-	base     context.Context
-	deadline time.Time // zero: none
-	overrun  error     // cause at the deadline
+	base    context.Context
+	limit   time.Duration // 0: none
+	overrun error         // cause at the deadline
 
-	mu     sync.Mutex
-	real   context.Context
-	cancel context.CancelCauseFunc
-	stop   context.CancelFunc
-	over   error // cause of an end that came before anybody looked
+	mu       sync.Mutex
+	deadline time.Time // start and limit; for a call, from when it is first asked for
+	real     context.Context
+	cancel   context.CancelCauseFunc
+	stop     context.CancelFunc
+	over     error // cause of an end that came before anybody looked
 }
 
 var _ context.Context = (*callContext)(nil)
@@ -29,14 +30,22 @@ func (c *callContext) materialize() context.Context {
 	defer c.mu.Unlock()
 	if c.real == nil {
 		c.real, c.cancel = context.WithCancelCause(c.base)
-		if !c.deadline.IsZero() {
-			c.real, c.stop = context.WithDeadlineCause(c.real, c.deadline, c.overrun)
+		if c.limit > 0 {
+			c.real, c.stop = context.WithDeadlineCause(c.real, c.ends(), c.overrun)
 		}
 		if c.over != nil {
 			c.cancel(c.over)
 		}
 	}
 	return c.real
+}
+
+// ends is the deadline. The lock is held.
+func (c *callContext) ends() time.Time {
+	if c.deadline.IsZero() {
+		c.deadline = time.Now().Add(c.limit)
+	}
+	return c.deadline
 }
 
 // end ends the context. The first cause wins.
@@ -62,13 +71,28 @@ func (c *callContext) cause() error {
 }
 
 // Deadline implements context.Context.
-func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+func (c *callContext) Deadline() (time.Time, bool) {
+	if c.limit <= 0 {
+		return time.Time{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends(), true
+}
 
 // Done implements context.Context.
 func (c *callContext) Done() <-chan struct{} { return c.materialize().Done() }
 
 // Err implements context.Context.
-func (c *callContext) Err() error { return c.materialize().Err() }
+func (c *callContext) Err() error {
+	c.mu.Lock()
+	alive := c.real == nil && c.over == nil && (c.limit <= 0 || time.Now().Before(c.ends()))
+	c.mu.Unlock()
+	if alive {
+		return nil
+	}
+	return c.materialize().Err()
+}
 
 // Value implements context.Context. The real context is asked, for package context looks for its own kind there.
 func (c *callContext) Value(key any) any { return c.materialize().Value(key) }

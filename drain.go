@@ -58,16 +58,12 @@ func (r *run) dropLink(l *link, why error) {
 		m.gone(&h)
 	}
 	r.lossEnds(delay)
-	if l.served.Load() || time.Since(l.since) >= settledAfter {
-		r.attempts = 0
-	}
-	r.attempts++ // a pause before the next try also after a success: a link that breaks at once must not make a storm
-	if l.served.Load() && !lost {
-		r.attempts = 0
+	if l.served.Load() && (!lost || time.Since(l.since) >= settledAfter) {
+		r.attempts = 0 // the next try is made at once; a link that breaks as soon as it stands must not make a storm
 	}
 }
 
-// settledAfter is how long a link must live, or deliver, for the next attempts to connect to start with short pauses again.
+// settledAfter is how long a link must have lived for the next try to connect to be made without a pause.
 const settledAfter = 10 * time.Second
 
 // drain brings a run to its end as wished: Stop finishes what was received, Shutdown gives back what does not run. A link that is not kept for
@@ -79,9 +75,6 @@ func (r *run) drain(l *link) {
 	if l == nil {
 		r.waitForZombies(nil)
 		return
-	}
-	if !l.lost.Load() {
-		m.d.Resume()
 	}
 	r.settleAll(l)
 	if m.cfg.SingleActiveConsumer {
@@ -109,6 +102,7 @@ func (r *run) settleAll(l *link) {
 		if l.caps.RollbackInPlace {
 			r.giveBack()
 		}
+		m.d.Resume() // what is not blocked may have been halted
 		if wish == wishAbort && !aborted {
 			aborted = true
 			r.abort(l)
@@ -135,9 +129,11 @@ func (r *run) abort(l *link) {
 	m := r.m
 	var keys []string
 	m.d.Workers(func(_ *worker, v keyView, _ uint64) { keys = append(keys, v.Name) })
-	r.mu.Lock()
-	r.undone = drainError(m.queue, keys)
-	r.mu.Unlock()
+	if len(keys) > 0 {
+		r.mu.Lock()
+		r.undone = drainError(m.queue, keys)
+		r.mu.Unlock()
+	}
 	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", m.queue, ErrDrainTimeout))
 }
 

@@ -117,10 +117,10 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 	ctx, cancel := context.WithTimeoutCause(r.values, r.m.cfg.CallTimeout, errOverrun)
 	back := make(chan error, 1)
-	r.strays.Go(func() {
+	go func() {
 		defer cancel()
 		back <- s.Rollback(ctx)
-	})
+	}()
 	select {
 	case err := <-back:
 		return err, false
@@ -133,7 +133,7 @@ func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 	}
 	r.m.d.Pin(k)
 	r.stuck(k.Name(), "rollback")
-	r.strays.Go(func() {
+	go func() {
 		if err := <-back; err == nil {
 			s.link.pool.put(s)
 		} else {
@@ -141,15 +141,20 @@ func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 		}
 		r.m.d.Unpin(k)
 		r.ring()
-	})
+	}()
 	return nil, true
+}
+
+// sweepOld looks now and then for what has been held too long; a look visits every key.
+func (r *run) sweepOld(limit time.Duration) {
+	if now := time.Now(); limit > 0 && now.Sub(r.lastSweep) >= limit/64 {
+		r.lastSweep = now
+		r.tooOld(limit)
+	}
 }
 
 // tooOld blocks the keys of which something has been held too long without running, to be given back.
 func (r *run) tooOld(limit time.Duration) {
-	if limit <= 0 {
-		return
-	}
 	before := time.Now().Add(-limit)
 	old := r.m.d.BlockWhere(func(v keyView) bool {
 		oldest := v.Head

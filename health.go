@@ -17,7 +17,7 @@ func (m *SequenceManager) Live() error {
 		return fmt.Errorf("keyseq: queue %q: the run has failed: %w", m.queue, err)
 	}
 	r := m.current.Load()
-	if r == nil {
+	if r == nil || state != StateActive && state != StateUnconfirmed {
 		return nil
 	}
 	return r.moving(time.Now())

@@ -132,7 +132,7 @@ func (r *run) watch(l *link) {
 	if done == nil {
 		return
 	}
-	r.strays.Go(func() {
+	go func() {
 		select {
 		case <-done:
 			err := l.conn.Err()
@@ -142,7 +142,7 @@ func (r *run) watch(l *link) {
 			r.linkLost(l, err)
 		case <-l.closed:
 		}
-	})
+	}()
 }
 
 // closeLink gives back everything that the link holds. An error means that the broker may not know yet.

@@ -24,7 +24,7 @@ type reader struct {
 func (r *run) startReader(l *link) *reader {
 	rd := &reader{r: r, l: l, done: make(chan struct{})}
 	rd.ctx, rd.cancel = context.WithCancel(r.values)
-	r.strays.Go(rd.read)
+	go rd.read()
 	return rd
 }
 

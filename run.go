@@ -16,7 +16,6 @@ import (
 type run struct {
 	m      *SequenceManager
 	values context.Context // the values of the context that started it; never ends
-	strays sync.WaitGroup  // helpers that end by themselves, at the latest when the broker's calls return
 
 	bell   chan struct{}
 	want   atomic.Int32  // a wish
@@ -39,8 +38,9 @@ type run struct {
 	reading *link // the one whose limits are set
 
 	// owned by supervise
-	leaving  []*keyQueue // blocked, to be given back
-	attempts int         // to connect, without success in between
+	leaving   []*keyQueue // blocked, to be given back
+	attempts  int         // to connect, since a link was good
+	lastSweep time.Time
 
 	// owned by the reader
 	rereadID string
@@ -138,7 +138,9 @@ func (r *run) linkLost(l *link, err error) {
 	r.m.d.Halt()
 	r.m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", r.m.queue, err))
 	r.m.log.Warn("connection lost: everything held comes again", "queue", r.m.queue, "error", err)
-	r.ring()
+	if now := r.m.current.Load(); now != nil { // a link kept by Stop may be used by a later run
+		now.ring()
+	}
 }
 
 // supervise is the run's goroutine.
@@ -176,11 +178,12 @@ func (r *run) supervise(l *link) {
 func (r *run) serve(l *link) error {
 	m := r.m
 	var rd *reader
-	wholeQueue := false // a Receive was lost: nothing of the queue is read until the deadline
+	// After a lost connection or a lost Receive, and when an earlier run has left a deadline, nothing of the queue is read before it.
+	wholeQueue := true
 	for {
 		r.lastRound.Store(time.Now().UnixNano())
 		r.collect()
-		r.tooOld(l.maxHold)
+		r.sweepOld(l.maxHold)
 		readable, wait := m.readable()
 		wholeQueue = wholeQueue && !readable
 		switch {

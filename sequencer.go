@@ -132,7 +132,7 @@ func (m *SequenceManager) Start(ctx context.Context) error {
 	go r.supervise(l)
 	select {
 	case <-r.up:
-		if m.State() == StateFailed {
+		if r.err() != nil {
 			<-r.ended
 			return r.result()
 		}
@@ -224,6 +224,7 @@ func (m *SequenceManager) end(ctx context.Context, r *run, wish int32) error {
 	defer grace.Stop()
 	select {
 	case <-r.ended:
+		return r.orderly()
 	case <-grace.C:
 	}
 	if err := r.orderly(); err != nil {

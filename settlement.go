@@ -140,12 +140,12 @@ func (r *run) discard(s *session, lost bool) {
 	if lost {
 		r.lossBegins()
 	}
-	r.strays.Go(func() {
+	go func() {
 		if err := boundedErr(r.values, r.m.cfg.CallTimeout, s.Close); err != nil {
 			r.m.log.Debug("closing a broken session", "queue", r.m.queue, "error", err)
 		}
 		if lost {
 			r.lossEnds(s.link.returnDelay)
 		}
-	})
+	}()
 }

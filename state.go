@@ -47,6 +47,16 @@ func (m *SequenceManager) State() State {
 	return m.state
 }
 
+// confirm: the first delivery shows that this instance is the active one.
+func (m *SequenceManager) confirm() {
+	m.mu.Lock()
+	unconfirmed := m.state == StateUnconfirmed
+	m.mu.Unlock()
+	if unconfirmed {
+		m.setState(StateActive, nil)
+	}
+}
+
 func (m *SequenceManager) setState(to State, err error) {
 	m.mu.Lock()
 	from := m.state

@@ -31,7 +31,7 @@ func (o *workerState) enter() {
 
 // begin makes the context of a call to the broker. A worker makes one call at a time, and no call may keep its context.
 func (o *workerState) begin(r *run, what string) context.Context {
-	o.call = callContext{base: r.values, deadline: time.Now().Add(r.m.cfg.CallTimeout), overrun: errOverrun}
+	o.call = callContext{base: r.values, limit: r.m.cfg.CallTimeout, overrun: errOverrun}
 	o.calls.Add(1)
 	return &o.call
 }
