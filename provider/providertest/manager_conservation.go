@@ -103,7 +103,7 @@ func shutdownGivesBack(a *audit) {
 		return nil
 	}, nil)
 	a.until("the third task runs and more is held", func() bool { return a.messages["k.2"] != nil && a.messages["k.2"].tasks > 0 && a.held > 2 })
-	time.AfterFunc(50*time.Millisecond, func() { close(free) })
+	time.AfterFunc(a.h.Latency, func() { close(free) }) // by then the Receive that was under way has ended
 	a.shutdown(m)
 	var want []string
 	for n := 3; n < total; n++ {
