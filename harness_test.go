@@ -36,7 +36,8 @@ type rig struct {
 	broker  *memory.Broker
 	profile memory.Profile
 	audit   *orderaudit.Recorder
-	factory jms.ConnectionFactory // what managers connect to: the broker, unless the test wraps it first
+	spy     *spy                  // what managers did to the broker
+	factory jms.ConnectionFactory // what managers connect to: the spied broker, unless the test wraps it first
 
 	verdict  orderaudit.Options // for the judgement at the end
 	unjudged bool               // set by tests that break the order or the bookkeeping on purpose
@@ -86,7 +87,8 @@ func bubble(t *testing.T, test func(r *rig), options ...memory.Option) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.broker, r.factory = broker, broker
+		r.broker, r.spy = broker, &spy{inner: broker}
+		r.factory = r.spy
 		r.verdict.AckDelay = r.profile.AckDelay
 		r.verdict.OutputsRepeat = r.profile.Prefetch > 0
 		defer broker.Close()
@@ -110,6 +112,9 @@ func (r *rig) end() {
 		if err := s.shutdown(longest); err != nil {
 			r.Errorf("Shutdown of %s at the end: %v", s.name, err)
 		}
+	}
+	for _, breach := range r.spy.breaches {
+		r.Errorf("breach of the contract with a provider: %s", breach)
 	}
 	if r.unjudged || r.Failed() {
 		return
