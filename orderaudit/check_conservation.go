@@ -4,7 +4,7 @@ import "fmt"
 
 // checkConservation is G3: what was sent is settled, as its policy says, and nothing else is.
 func (c *keyCheck) checkConservation() {
-	next, first := c.model.opts.Base, true
+	next := c.model.opts.Base
 	for _, msg := range c.run.messages {
 		if c.model.anySent {
 			if msg.sent == never {
@@ -17,9 +17,7 @@ func (c *keyCheck) checkConservation() {
 			} else if msg.seq > next {
 				c.fail(G3, msg, "messages %d to %d, before message %d, never started", next, msg.seq-1, msg.seq)
 			}
-			if first || msg.seq >= next {
-				next, first = msg.seq+1, false
-			}
+			next = max(next, msg.seq+1)
 		}
 		c.checkSettled(msg)
 	}

@@ -24,7 +24,13 @@ func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	v := rec.History().Check(orderaudit.Options{})
+	h := rec.History()
+	for i := 1; i < len(h.Records); i++ {
+		if h.Records[i].At < h.Records[i-1].At {
+			t.Fatal("a record is older than the one before it")
+		}
+	}
+	v := h.Check(orderaudit.Options{})
 	if err := v.Err(); err != nil {
 		t.Fatal(err)
 	}

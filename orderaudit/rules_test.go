@@ -14,6 +14,7 @@ type ruleCase struct {
 	name   string
 	want   orderaudit.Rule // "": it must pass
 	says   string          // a part of the violation's sentence
+	count  int             // of violations in all; 0: any
 	opts   orderaudit.Options
 	script string
 }
@@ -22,21 +23,36 @@ func runCases(t *testing.T, cases []ruleCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			v := script(t, c.script).Check(c.opts)
-			if c.want == "" {
-				if err := v.Err(); err != nil {
-					t.Fatal(err)
+			h := script(t, c.script)
+			c.judge(t, h)
+			if c.opts.AckDelay == 0 && !strings.Contains(c.script, "takeover") {
+				for i := range h.Records { // as in virtual time: only the order of the records tells
+					h.Records[i].At = 0
 				}
-				return
-			}
-			i := slices.IndexFunc(v.Violations, func(v orderaudit.Violation) bool { return v.Rule == c.want && strings.Contains(v.Text, c.says) })
-			if i < 0 {
-				t.Fatalf("no violation of %s that says %q in\n%v", c.want, c.says, v)
-			}
-			if v.OK() || v.Err() == nil {
-				t.Error("OK in spite of a violation")
+				c.judge(t, h)
 			}
 		})
+	}
+}
+
+func (c ruleCase) judge(t *testing.T, h *orderaudit.History) {
+	t.Helper()
+	v := h.Check(c.opts)
+	if c.want == "" {
+		if err := v.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if c.count > 0 && len(v.Violations) != c.count {
+		t.Errorf("not %d: %v", c.count, v)
+	}
+	i := slices.IndexFunc(v.Violations, func(v orderaudit.Violation) bool { return v.Rule == c.want && strings.Contains(v.Text, c.says) })
+	if i < 0 {
+		t.Fatalf("no violation of %s that says %q in\n%v", c.want, c.says, v)
+	}
+	if v.OK() || v.Err() == nil {
+		t.Error("OK in spite of a violation")
 	}
 }
 
@@ -68,6 +84,10 @@ func TestG1Order(t *testing.T) {
 		{name: "takeover resumes at the interrupted one", script: "sent 1 2\nA start 1\nloss A 5\nkilled A\nB run 1 2"},
 		{name: "a commit done and then lost is noted late",
 			script: "sent 1 2\nA start 1\nA return 1 settled\nloss A 5\nB run 2\nA end 1 unknown"},
+		{name: "a commit in doubt is noted late in the same instance", want: orderaudit.G1,
+			script: "sent 1 2\nA start 1\nA return 1 settled\nloss A 5\nA run 2\nA end 1 unknown"},
+		{name: "a commit that failed is noted late", want: orderaudit.G1, says: "it is given back at",
+			script: "sent 1 2\nA start 1\nA return 1 settled\nloss A 5\nB run 2\nA end 1 given-back\nB run 1"},
 		{name: "hand-over before the commit is noted", want: orderaudit.G1,
 			script: "sent 1 2\nA start 1\nA return 1 settled\nB run 2\nA end 1 settled"},
 	})
@@ -77,8 +97,10 @@ func TestG2NeverTwo(t *testing.T) {
 	runCases(t, []ruleCase{
 		{name: "two messages at once", want: orderaudit.G2, says: "in the same instance",
 			script: "sent 1 2\nA start 1\nA start 2\nA return 1 settled\nA end 1 settled\nA return 2 settled\nA end 2 settled"},
-		{name: "a retry beside its own earlier attempt", want: orderaudit.G2, says: "in the same instance",
+		{name: "a retry beside its own earlier attempt", want: orderaudit.G2, count: 1, says: "in the same instance",
 			script: "sent 1\nA start 1\nA end 1 failed\nA start 1 2\nA return 1 settled\nA end 1 settled"},
+		{name: "a repeat beside its own earlier attempt", want: orderaudit.G2, count: 1, says: "in the same instance",
+			script: "sent 1\nA start 1\nA start 1\nA return 1 settled\nA end 1 settled"},
 		{name: "a zombie beside its message after a loss", want: orderaudit.G2, says: "in the same instance",
 			script: "sent 1 2\nA start 1\nloss A 5\nA run 1\nA run 2"},
 		{name: "a zombie that has ended", script: "sent 1 2\nA start 1\nloss A 5\nA return 1 given-back\nA run 1\nA run 2"},
@@ -92,9 +114,9 @@ func TestG2NeverTwo(t *testing.T) {
 			script: "sent 1\nA start 1\nloss A 5\nB start 1\nA return 1 settled\nA end 1 settled\nB return 1 settled\nB end 1 unknown"},
 		{name: "a new start after the thaw", want: orderaudit.G2, says: "no loss of B",
 			script: "sent 1 2\nA start 1\nloss A 5\nB run 1\nB start 2\nA return 1 settled\nA end 1 given-back\nA start 2\nB return 2 settled\nB end 2 settled\nA return 2 settled\nA end 2 given-back"},
-		{name: "takeover delay kept", script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 60ms\nB run 1\nA return 1 given-back"},
+		{name: "takeover delay kept", script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 49ms\nB run 1\nA return 1 given-back"},
 		{name: "takeover delay broken", want: orderaudit.G2, says: "it takes over after 50ms",
-			script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 20ms\nB run 1\nA return 1 given-back"},
+			script: "takeover B 50ms\nsent 1\nA start 1\nloss A 5\nwait 48ms\nB run 1\nA return 1 given-back"},
 		{name: "taken over while the kill goes on", script: "sent 1\nloss A 5\nA start 1\nB run 1\nkilled A\ndone A"},
 		{name: "taken over before the kill", want: orderaudit.G2, says: "no loss of A", script: "sent 1\nA start 1\nB run 1\nloss A 5\nkilled A\ndone A"},
 		{name: "taken over after the kill was done", want: orderaudit.G2, says: "no loss of A", script: "sent 1\nloss A 5\ndone A\nA start 1\nB run 1\nA return 1 given-back"},
@@ -115,6 +137,7 @@ func TestG3NoLoss(t *testing.T) {
 		{name: "left on the queue", script: "sent 1 2\nA start 1\nA end 1 failed\nleft 1 2"},
 		{name: "cut short", opts: orderaudit.Options{Incomplete: true}, script: "sent 1 2\nA start 1"},
 		{name: "invented", want: orderaudit.G3, says: "message 3 was never sent", script: "sent 1 2\nA run 1 2 3"},
+		{name: "invented and not settled", want: orderaudit.G3, count: 1, says: "message 2 was never sent", script: "sent 1\nA run 1\nA start 2\nA return 2 failed"},
 		{name: "invented key", want: orderaudit.G3, says: "never sent", script: "sent 1\nA run 1\nkey typo\nA run 1"},
 		{name: "doubtful, not arrived", script: "sent 1\ndoubtful 2\nsent 3\nA run 1 3"},
 		{name: "doubtful, arrived", script: "sent 1\ndoubtful 2\nsent 3\nA run 1 2 3"},
@@ -128,6 +151,7 @@ func TestG3NoLoss(t *testing.T) {
 		{name: "not as the policy demands", want: orderaudit.G3, says: "policy demands dead-lettered",
 			opts: orderaudit.Options{Expect: expect}, script: "sent 1 2\nA run 1 2"},
 		{name: "retries count up", script: "sent 1\nA start 1\nA return 1 failed\nA start 1 2\nA return 1 failed\nA start 1 3\nA return 1 settled\nA end 1 settled"},
+		{name: "attempts without numbers", script: "sent 1\nA start 1 0\nA return 1 failed\nA start 1 0\nA return 1 settled\nA end 1 unknown\nA start 1 0\nA return 1 settled\nA end 1 settled"},
 		{name: "a retry is skipped", want: orderaudit.G3, says: "must be counted 2", script: "sent 1\nA start 1\nA return 1 failed\nA start 1 3\nA return 1 settled\nA end 1 settled"},
 		{name: "a retry counts from 1", want: orderaudit.G3, says: "must be counted 2", script: "sent 1\nA start 1\nA return 1 failed\nA run 1"},
 		{name: "the first is counted 2", want: orderaudit.G3, says: "must be counted 1", script: "sent 1\nA start 1 2\nA return 1 settled\nA end 1 settled"},
@@ -177,18 +201,33 @@ func TestG4Duplicates(t *testing.T) {
 			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 1\nkilled A\ndone A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "two losses, one each", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nloss A 1\nkey k\nA run 1\nkey l\nA run 1"},
 		{name: "sent twice in doubt", script: "doubtful 1\ndoubtful 1\nsent 1 2\nA run 1 1 2"},
+		{name: "sent twice in doubt, the second later", script: "doubtful 1\nsent 2\ndoubtful 1\nA run 1 2 1"},
+		{name: "sent twice in doubt, seen three times, later", want: orderaudit.G4, script: "doubtful 1\nsent 2\ndoubtful 1\nA run 1 2 1\nA run 1"},
+		{name: "sent twice in doubt, one is left", script: "doubtful 1\ndoubtful 1\nA run 1\nleft 1"},
+		{name: "acks lost: at the last moment", opts: async, script: "sent 1\nA run 1\nwait 99ms\nloss A 5\nB run 1"},
+		{name: "acks lost: a moment too late", want: orderaudit.G4, opts: async, script: "sent 1\nA run 1\nwait 100ms\nloss A 5\nB run 1"},
+		{name: "a loss that was over does not count while another goes on", want: orderaudit.G4, says: "one more than the 1 in flight",
+			script: "sent 1\nkey l\nsent 1\nkey k\nloss * 1\nloss A 5\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nA start 1\nkey k\nA start 1\ndone *"},
 		{name: "sent twice in doubt, seen three times", want: orderaudit.G4, script: "doubtful 1\ndoubtful 1\nsent 1 2\nA run 1 1 1"},
 	})
 }
 
 func TestOutputs(t *testing.T) {
 	two := orderaudit.Options{Outputs: func(string, int64) int { return 2 }}
-	loose := two
-	loose.OutputsRepeat = true
+	loose, async := two, two
+	loose.OutputsRepeat, async.AckDelay = true, time.Second
 	runCases(t, []ruleCase{
 		{name: "all once", opts: two, script: "sent 1\nA run 1\noutput 1 1\noutput 1 2"},
 		{name: "one lost", want: orderaudit.G3, says: "output 2 of message 1 is lost", opts: two, script: "sent 1\nA run 1\noutput 1 1"},
 		{name: "one twice", want: orderaudit.G4, says: "output 2 of message 1 came out 2 times", opts: two, script: "sent 1\nA run 1\noutput 1 1\noutput 1 2\noutput 1 2"},
+		{name: "rolled back, then settled: once", want: orderaudit.G4, opts: two,
+			script: "sent 1\nA start 1\nA return 1 settled\nA end 1 given-back\nA run 1\noutput 1 1\noutput 1 2\noutput 1 1\noutput 1 2"},
+		{name: "as often as it was committed", opts: async, script: "sent 1\nA run 1\nloss A 5\nA run 1\noutput 1 1\noutput 1 2\noutput 1 1\noutput 1 2"},
+		{name: "as often as it may have been committed", opts: async,
+			script: "sent 1\nA start 1\nA return 1 settled\nA end 1 unknown\nA run 1\noutput 1 1\noutput 1 2\noutput 1 1\noutput 1 2"},
+		{name: "more often than it was committed", want: orderaudit.G4, opts: async,
+			script: "sent 1\nA start 1\nA return 1 failed\nA start 1 2\nA return 1 settled\nA end 1 settled\noutput 1 1\noutput 1 2\noutput 1 1\noutput 1 2"},
+		{name: "both copies of a message", opts: two, script: "doubtful 1\ndoubtful 1\nA run 1 1\noutput 1 1\noutput 1 2\noutput 1 1\noutput 1 2"},
 		{name: "one too many", want: orderaudit.G3, says: "output 3", opts: two, script: "sent 1\nA run 1\noutput 1 1\noutput 1 2\noutput 1 3"},
 		{name: "a failed attempt sends nothing", want: orderaudit.G4, opts: two,
 			script: "sent 1\nA start 1\nA return 1 failed\nA end 1 dead-lettered\noutput 1 1\noutput 1 2"},
@@ -213,5 +252,14 @@ func TestMalformedHistories(t *testing.T) {
 	h.Records[1], h.Records[2] = h.Records[2], h.Records[1]
 	if v := h.Check(orderaudit.Options{}); v.OK() || v.Violations[0].Rule != orderaudit.Malformed {
 		t.Errorf("a return before its start passes: %v", v)
+	}
+}
+
+// The counts of a verdict, on a history that has one of each.
+func TestVerdictCounts(t *testing.T) {
+	h := script(t, takeoverScript+"key l\nsent 1 2\nA start 1\nA return 1 discarded\nA end 1 discarded\nA start 2\nA return 2 settled\nA end 2 given-back\nA run 2")
+	want := "ok: 2 keys, 7 messages, 10 attempts, 1 retry, 2 repeats, 2 losses, 1 dead-lettered, 1 discarded, 1 left on the queue, 1 in doubt"
+	if v := h.Check(orderaudit.Options{}); v.String() != want || v.Settled != 3 {
+		t.Errorf("%d settled\n%v\nwant\n%s", v.Settled, v, want)
 	}
 }
