@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
+
+// settleGrace is how long a close waits after the last acknowledgement on a quorum queue. The broker's channel keeps more than about 32
+// acknowledgements in its memory until the queue has applied the earlier ones, and a close drops them: of 500 written at once 467 came again
+// after a close without a pause, some after 20 ms, none after 100 ms (RabbitMQ 3.10, one node).
+const settleGrace = 250 * time.Millisecond
 
 // closeTimeout bounds the orderly close of a connection whose Close has a context without an end.
 const closeTimeout = 10 * time.Second
@@ -40,6 +46,7 @@ type connection struct {
 	// settling is held for reading while an acknowledgement is written and for writing when closing begins: the broker ignores what comes
 	// after channel.close, so an acknowledgement after it would be a lie.
 	settling sync.RWMutex
+	lastAck  atomic.Int64 // when, as Unix nanoseconds; kept where settleGrace needs it
 }
 
 var (
@@ -128,7 +135,24 @@ func (c *connection) acknowledge(tag uint64) error {
 	if err := c.channel.Ack(tag, false); err != nil {
 		return c.broken(err)
 	}
+	if c.queue.buffersAcks() {
+		c.lastAck.Store(time.Now().UnixNano())
+	}
 	return nil
+}
+
+// settle waits until no acknowledgement is under way any more, on this side or in the broker's channel; no longer than the deadline.
+func (c *connection) settle(deadline time.Time) {
+	c.settling.Lock()
+	c.settling.Unlock()
+	at := time.Unix(0, c.lastAck.Load()).Add(settleGrace)
+	if deadline.Before(at) {
+		at = deadline
+	}
+	select {
+	case <-time.After(time.Until(at)):
+	case <-c.torn:
+	}
 }
 
 // broken waits for the reason that the watcher finds, which says more than the error of the call that met it.
@@ -180,9 +204,10 @@ func (c *connection) lose(why error) {
 		if c.link.IsClosed() {
 			c.link.cut() // a write may still be waiting for a broker that does not read
 		}
-		c.settling.Lock() // acknowledgements under way are written first
-		c.settling.Unlock()
 		deadline := time.Now().Add(closeTimeout)
+		if !c.channel.IsClosed() {
+			c.settle(deadline)
+		}
 		_ = c.link.end(deadline)
 		c.publisher.close(deadline)
 	}()
@@ -229,9 +254,8 @@ func (c *connection) Close(ctx context.Context) error {
 
 func (c *connection) close(deadline time.Time) {
 	defer close(c.ended)
-	c.settling.Lock() // acknowledgements under way are written first
-	c.settling.Unlock()
 	if c.Err() == nil {
+		c.settle(deadline)
 		if err := c.channel.Close(); err != nil {
 			c.closed = problem(jms.ErrConnectionLost, c.sub.Queue, fmt.Errorf("close: %w", err),
 				"the broker gives back what was unsettled when it notices that the connection is gone")

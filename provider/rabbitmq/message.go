@@ -67,10 +67,11 @@ func message(d *amqp.Delivery, counted bool) *jms.Message {
 	if n, ok := number(d.Headers[timestampHeader]); ok && n > 0 {
 		m.Timestamp = time.UnixMilli(n)
 	}
-	if n, ok := number(d.Headers[deliveryCountHeader]); ok && n >= 0 {
-		m.DeliveryCount = int(n) + 1
-	} else if counted {
+	if counted {
 		m.DeliveryCount = 1
+		if n, ok := number(d.Headers[deliveryCountHeader]); ok && n > 0 {
+			m.DeliveryCount += int(n)
+		}
 	}
 	m.Expiration = expiration(d.Expiration, m.Timestamp)
 	m.Text = isText(d.ContentType, d.ContentEncoding) && utf8.Valid(d.Body)

@@ -27,6 +27,10 @@ type facts struct {
 
 func (f facts) quorum() bool { return f.arguments[amqp.QueueTypeArg] == amqp.QueueTypeQuorum }
 
+// buffersAcks says that the broker may not have passed on an acknowledgement that it has read. Only a quorum queue does; one that is not known
+// may be one.
+func (f facts) buffersAcks() bool { return f.quorum() || !f.known }
+
 // single says that the queue is known to have at most one active consumer.
 func (f facts) single() bool { return f.known && f.arguments[amqp.SingleActiveConsumerArg] == true }
 

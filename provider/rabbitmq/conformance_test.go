@@ -1,0 +1,150 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/providertest"
+	"github.com/keyseq/keyseq/provider/rabbitmq"
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/faultproxy"
+)
+
+// TestConformance runs the suite of all providers on the kinds of queues there are.
+func TestConformance(t *testing.T) {
+	brokerURL(t)
+	for name, arguments := range map[string]amqp.Table{
+		"classic": single("classic"), "quorum": single("quorum"),
+		"classic without single active consumer": {amqp.QueueTypeArg: "classic"},
+		"quorum without single active consumer":  {amqp.QueueTypeArg: "quorum"},
+	} {
+		t.Run(name, func(t *testing.T) { providertest.Run(t, harness(arguments)) })
+	}
+}
+
+func harness(arguments amqp.Table) providertest.Harness {
+	kind := arguments[amqp.QueueTypeArg].(string)
+	return providertest.Harness{
+		New: func(t testing.TB) providertest.Broker {
+			if strings.HasSuffix(t.Name(), "/declared/MaxInFlight") { // it looks what a second reader gets beside the first
+				return suiteBroker(t, amqp.Table{amqp.QueueTypeArg: kind})
+			}
+			return suiteBroker(t, arguments)
+		},
+		NewSingleActive: func(t testing.TB) providertest.Broker { return suiteBroker(t, single(kind)) },
+	}
+}
+
+// proxied makes each connection over a proxy of its own, so that a test can cut one of them.
+type proxied struct {
+	rabbitmq.Factory
+	mu   sync.Mutex
+	idle []*faultproxy.Proxy // made before the suite counts goroutines
+	used map[jms.Connection]*faultproxy.Proxy
+}
+
+func (f *proxied) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
+	p, err := f.proxy()
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return nil, err
+	}
+	u.Host = p.Addr()
+	through := f.Factory
+	through.URL = u.String()
+	c, err := through.Connect(ctx, sub)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.idle = append(f.idle, p)
+		return nil, err
+	}
+	f.used[c] = p
+	return c, nil
+}
+
+func (f *proxied) proxy() (*faultproxy.Proxy, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.idle); n > 0 {
+		p := f.idle[n-1]
+		f.idle = f.idle[:n-1]
+		return p, nil
+	}
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return nil, err
+	}
+	return faultproxy.New(u.Host)
+}
+
+func (f *proxied) of(c jms.Connection) *faultproxy.Proxy {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used[c]
+}
+
+func (f *proxied) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.used {
+		p.Close()
+	}
+	for _, p := range f.idle {
+		p.Close()
+	}
+}
+
+func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
+	b := newBench(t)
+	f := &proxied{Factory: rabbitmq.Factory{URL: b.url, Heartbeat: time.Second}, used: map[jms.Connection]*faultproxy.Proxy{}}
+	t.Cleanup(f.close)
+	for range 4 {
+		p, err := f.proxy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { f.idle = append(f.idle, p) }()
+	}
+	q, other := b.queue(arguments), b.queue(arguments)
+	sender := b.session(b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: other}))
+	broker := providertest.Broker{
+		Factory: f, Queue: q, Other: other, Unknown: q + "-unknown",
+		Send: func(ctx context.Context, queue string, out ...jms.Outgoing) error {
+			for i := range out {
+				out[i].Queue = queue
+			}
+			return sender.Commit(ctx, out...)
+		},
+		Break:       func(c jms.Connection) { f.of(c).Cut() },
+		Unreachable: &rabbitmq.Factory{URL: "amqp://guest:guest@127.0.0.1:1/"},
+	}
+	if !isPrivate(b.url) {
+		return broker
+	}
+	broker.Unsettled = func(_ context.Context, queue string) (int, error) {
+		for line := range strings.Lines(node(t, "ctl", "-q", "list_queues", "name", "messages_unacknowledged")) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == queue {
+				return strconv.Atoi(f[1])
+			}
+		}
+		return 0, nil
+	}
+	if arguments[amqp.QueueTypeArg] == "classic" { // a quorum queue takes one message more than its length allows
+		broker.Fill = func(queue string) func() {
+			node(t, "ctl", "-q", "set_policy", queue, "^"+queue+"$", `{"max-length":0,"overflow":"reject-publish"}`)
+			return func() { node(t, "ctl", "-q", "clear_policy", queue) }
+		}
+	}
+	return broker
+}
