@@ -66,6 +66,9 @@ func (rd *reader) read() {
 			continue
 		}
 		msg, err := s.Receive(rd.ctx)
+		if err == nil && msg == nil {
+			err = errNothing
+		}
 		if err == nil {
 			failures = 0
 			if !rd.admit(s, msg) {
@@ -122,6 +125,9 @@ func (rd *reader) failed(s *session, err error, failures *int) bool {
 	rd.l.pool.put(s)
 	return rd.again(fmt.Errorf("keyseq: queue %q: receive: %w", m.queue, err), err, failures)
 }
+
+// errNothing is a fault of the provider: package jms says how a Receive ends that holds nothing.
+var errNothing = errors.New("keyseq: the provider returned neither a message nor an error: mend its Session.Receive")
 
 // mostReadFailures in a row, none of which ends a session, are taken for a lost connection.
 const mostReadFailures = 10
