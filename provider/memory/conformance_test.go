@@ -69,6 +69,10 @@ func conforming(t testing.TB, p memory.Profile, in memory.Queue) providertest.Br
 			r.find(c).Break(l)
 		},
 		LoseRole: func(c jms.Connection) { r.find(c).LoseRole(0) },
+		Unsettled: func(_ context.Context, queue string) (int, error) {
+			s, err := b.Stats(queue)
+			return s.Unsettled, err
+		},
 		Fill: func(queue string) (undo func()) {
 			_ = b.InhibitPut(queue, true)
 			return func() { _ = b.InhibitPut(queue, false) }

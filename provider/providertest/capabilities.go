@@ -18,7 +18,7 @@ var capabilityCases = []testCase{
 	{0, "AtomicSends", "a message is never gone without what its commit sent; with AtomicSends never the other way round either", atomicSends},
 	{0, "ReturnsAfterLoss", "after a lost connection what was held is back at its place: at once with ReturnsAtOnce, else after ReturnDelay",
 		returnsAfterLoss},
-	{0, "Push", "without Push a connection hides no message that no session of it holds", hidesNothing},
+	{0, "Push", "with Push messages are sent ahead of Receive; without it a connection hides no message that no session of it holds", push},
 	{0, "MaxInFlight", "with Push no more is prefetched than Subscription.MaxInFlight allows", prefetchBound},
 	{0, "CheapSessions", "with CheapSessions a thousand sessions can be open", cheapSessions},
 	{0, "MaxHold", "with MaxHold a message can be held nearly that long", maxHold},
@@ -186,13 +186,34 @@ func (c *kase) leftFor(l *link, n int) []string {
 	return c.drain(c.b.Queue)
 }
 
-func hidesNothing(c *kase) {
+func push(c *kase) {
 	l := c.connect()
 	if l.caps.Push {
-		c.Skip("Push is declared")
+		c.sendsAhead(l)
+		return
 	}
 	if got := c.leftFor(l, 7); !slices.Equal(got, bodies(1, 7)) {
 		c.broken("another connection received %q, want %q: one message is held, nothing else may be hidden", got, bodies(1, 7))
+	}
+}
+
+// sendsAhead waits until more messages are at the client than a session holds.
+func (c *kase) sendsAhead(l *link) {
+	c.Helper()
+	c.needs(c.b.Unsettled != nil, "Unsettled, which counts what a client has")
+	c.numbers(0, 7)
+	c.takeBody(c.open(l), "0")
+	for end := time.Now().Add(c.h.Patience); ; c.pause(c.h.Quiet / 10) {
+		n, err := within(c, c.h.Patience, "Harness.Unsettled", func() (int, error) { return c.b.Unsettled(c.ctx, c.b.Queue) })
+		if err != nil {
+			c.Fatalf("Harness.Unsettled: %v", err)
+		}
+		if n > 1 {
+			return
+		}
+		if time.Now().After(end) {
+			c.broken("Push is declared, and %v after one of 7 messages was received %d is unsettled", c.h.Patience, n)
+		}
 	}
 }
 

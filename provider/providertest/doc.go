@@ -5,7 +5,7 @@
 // A provider's own test is about twenty lines:
 //
 //	func TestConformance(t *testing.T) {
-//		providertest.Run(t, providertest.Harness{
+//		h := providertest.Harness{
 //			New: func(t testing.TB) providertest.Broker {
 //				server := startServer(t)
 //				server.Declare("IN", "OUT")
@@ -16,7 +16,9 @@
 //					Break: func(c jms.Connection) { server.Cut(c) },
 //				}
 //			},
-//		})
+//		}
+//		t.Run("Provider", func(t *testing.T) { providertest.Run(t, h) })
+//		t.Run("Manager", func(t *testing.T) { providertest.RunManager(t, h) })
 //	}
 //
 // Capabilities are checked both ways: what a provider declares must work, and what it does not declare it must refuse or leave out.

@@ -38,12 +38,12 @@ func lateReturn(holding int) func(c *bentConn) {
 	}
 }
 
-// prefetch hides messages behind the first when exactly so many have been sent.
-func prefetch(exactly, most int) func(ctx context.Context, s *bentSession) (*jms.Message, error) {
+// prefetch hides messages behind the first when exactly so many have been sent: most[7] of 7, say.
+func prefetch(most map[int]int) func(ctx context.Context, s *bentSession) (*jms.Message, error) {
 	return func(ctx context.Context, s *bentSession) (*jms.Message, error) {
 		s.c.locked(func() {
-			if q := s.refSession.c.q; s.c.b.serial == exactly && len(q.messages) == exactly {
-				for _, m := range q.messages[1 : 1+most] {
+			if q := s.refSession.c.q; len(q.messages) == s.c.b.serial && len(q.messages) > most[s.c.b.serial] {
+				for _, m := range q.messages[1 : 1+most[s.c.b.serial]] {
 					if m.holder == nil {
 						s.c.hide(m)
 					}
@@ -492,10 +492,12 @@ func faultsOfDeclaring() []fault {
 		{name: "a loss returns later than the delay", fails: "declared/ReturnsAfterLoss", bend: bend{
 			capabilities: func(caps *jms.Capabilities) { caps.ReturnsAtOnce, caps.ReturnDelay = false, time.Second },
 			cut:          lateReturn(3)}},
-		{name: "messages are hidden", fails: "declared/Push", bend: bend{receive: prefetch(7, 2), closeConn: release}},
+		{name: "messages are hidden", fails: "declared/Push", bend: bend{receive: prefetch(map[int]int{7: 2}), closeConn: release}},
+		{name: "push is declared and nothing is pushed", fails: "declared/Push",
+			bend: declares(func(caps *jms.Capabilities) { caps.Push = true })},
 		{name: "the prefetch has no bound", fails: "declared/MaxInFlight", bend: bend{
 			capabilities: func(caps *jms.Capabilities) { caps.Push = true },
-			receive:      prefetch(12, 11), closeConn: release}},
+			receive:      prefetch(map[int]int{7: 2, 12: 11}), closeConn: release}},
 		{name: "no more than 100 sessions", fails: "declared/CheapSessions", bend: bend{
 			openSession: func(ctx context.Context, c *bentConn) (jms.Session, error) {
 				c.b.mu.Lock()

@@ -94,6 +94,17 @@ func (b *refBroker) put(out []jms.Outgoing) error {
 	return nil
 }
 
+func (b *refBroker) Unsettled(_ context.Context, queue string) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.queues[queue].messages {
+		if m.holder != nil {
+			n++
+		}
+	}
+	return n, nil
+}
+
 func (b *refBroker) Fill(queue string) (undo func()) {
 	set := func(full bool) {
 		b.mu.Lock()
@@ -321,7 +332,7 @@ func referenceBroker(b *refBroker) providertest.Broker {
 	cut := func(c jms.Connection) { c.(interface{ Break() }).Break() }
 	return providertest.Broker{
 		Factory: b, Queue: "IN", Other: "OUT", Unknown: "NO.SUCH.QUEUE",
-		Send: b.Send, Break: cut, LoseRole: cut, Fill: b.Fill, Unreachable: unreachable{},
+		Send: b.Send, Break: cut, LoseRole: cut, Fill: b.Fill, Unsettled: b.Unsettled, Unreachable: unreachable{},
 	}
 }
 
