@@ -223,6 +223,9 @@ func TestFailingReceive(t *testing.T) {
 				if m != nil || ready(t, b) != "1 2" {
 					t.Fatalf("%v, ready %q", m, ready(t, b))
 				}
+				if es := f.Events(); len(es) != 1 || (es[0].Message != nil) != es[0].After {
+					t.Fatalf("%v", es) // what was taken is named
+				}
 				if c.goesOn {
 					receiveOn(t, s, "1")
 					return
@@ -371,6 +374,18 @@ func TestHangIgnoresTheContext(t *testing.T) {
 			f.Release()
 			if err := <-got; err != nil || b.Depth(queue) != 0 {
 				t.Fatalf("%v, depth %d", err, b.Depth(queue))
+			}
+			f.Add(faulty.On(faulty.Commit).Hang()) // a later one hangs again
+			go func() { got <- s.Commit(t.Context()) }()
+			synctest.Wait()
+			select {
+			case err := <-got:
+				t.Fatal("did not hang again: ", err)
+			default:
+			}
+			f.Release()
+			if err := <-got; err != nil {
+				t.Fatal(err)
 			}
 		})
 	}

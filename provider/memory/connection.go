@@ -57,6 +57,9 @@ func (b *Broker) connect(sub jms.Subscription) (*conn, error) {
 	}
 	if !q.SingleActiveConsumer && !q.Shared {
 		for _, other := range q.conns {
+			if other.err == nil && !other.closed && other.closing {
+				return nil, fmt.Errorf("memory: queue %q: its reader (client %q) is being closed; connect again when that is done: %w", q.Name, other.client, jms.ErrBusy)
+			}
 			if other.err == nil && !other.closed {
 				return nil, fmt.Errorf("memory: queue %q is already read by another connection (client %q), and two readers break the order of a key; "+
 					"close the other one, or declare the queue with SingleActiveConsumer (one works, the others stand by) or Shared: %w",
@@ -85,13 +88,14 @@ type conn struct {
 	id     uint64
 	client string
 
-	done   chan struct{} // closed when err is set
-	err    error         // why every call of the client fails
-	closed bool          // by the client
-	cut    bool          // no call reaches the broker
-	gone   bool          // the broker has taken everything back
-	notice chan struct{} // cut and not noticed by the client: closed when it notices
-	over   chan struct{} // closed by Close
+	done    chan struct{} // closed when err is set
+	err     error         // why every call of the client fails
+	closing bool          // Close was called
+	closed  bool          // by the client
+	cut     bool          // no call reaches the broker
+	gone    bool          // the broker has taken everything back
+	notice  chan struct{} // cut and not noticed by the client: closed when it notices
+	over    chan struct{} // closed by Close
 
 	activated  chan struct{} // closed when active
 	enlisted   bool
@@ -109,7 +113,7 @@ type conn struct {
 
 // mayTake reports whether the broker would give this connection a message.
 func (c *conn) mayTake() bool {
-	return !c.gone && !c.q.noGet && !c.b.quiescing && (!c.q.SingleActiveConsumer || c.formerRole || c.active())
+	return !c.q.noGet && !c.b.quiescing && (!c.q.SingleActiveConsumer || c.formerRole || c.active())
 }
 
 func (c *conn) active() bool { return len(c.q.line) > 0 && c.q.line[0] == c }
@@ -190,6 +194,9 @@ func (c *conn) Err() error {
 }
 
 func (c *conn) Close(ctx context.Context) error {
+	c.b.mu.Lock()
+	c.closing = true
+	c.b.mu.Unlock()
 	return c.b.hooked(ctx, c.call(CallCloseConnection), c.close, nil)
 }
 

@@ -119,8 +119,16 @@ func TestOrderlyCloseLosesNoAcknowledgement(t *testing.T) {
 
 // TestAckIntoADeadLinkSucceeds: nobody notices, and the message comes again.
 func TestAckIntoADeadLinkSucceeds(t *testing.T) {
+	for _, delay := range []time.Duration{0, time.Second} {
+		t.Run(delay.String(), func(t *testing.T) { ackIntoADeadLink(t, delay) })
+	}
+}
+
+func ackIntoADeadLink(t *testing.T, delay time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBroker(t, push(), memory.Queue{Name: "OUT"})
+		p := push()
+		p.AckDelay = delay
+		b := newBroker(t, p, memory.Queue{Name: "OUT"})
 		send(t, b, "1", "2", "3")
 		c := connect(t, b, "")
 		one, two := receive(t, c, "1"), receive(t, c, "2")
@@ -255,6 +263,47 @@ func TestLockIsFreeBeforeTheMessages(t *testing.T) {
 		synctest.Wait()
 		cleanStart(t, c, true)
 		browse(t, b, "1 3")
+	})
+}
+
+// TestPushGoesOn after receiving was inhibited for a while.
+func TestPushGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, push())
+		c := connect(t, b, "")
+		open(t, c)
+		if err := b.InhibitGet(queue, true); err != nil {
+			t.Fatal(err)
+		}
+		send(t, b, "1", "2")
+		browse(t, b, "1 2")
+		if err := b.InhibitGet(queue, false); err != nil {
+			t.Fatal(err)
+		}
+		browse(t, b, "")
+		receive(t, c, "1")
+	})
+}
+
+func TestHangingCallIsDeafToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, memory.LikeIBMMQ())
+		send(t, b, "1")
+		s := receive(t, connect(t, b, ""), "1")
+		b.SetHook(func(ctx context.Context, c memory.Call) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_ = s.Commit(ctx)
+		if since := time.Since(start); since < time.Minute {
+			t.Fatalf("Commit returned after %v, with its context", since)
+		}
 	})
 }
 
