@@ -42,6 +42,8 @@ type rig struct {
 	verdict  orderaudit.Options // for the judgement at the end
 	unjudged bool               // set by tests that break the order or the bookkeeping on purpose
 
+	onError func(d *keyseq.Delivery, err error, performed bool) // told of OnMessageError, if set before the manager starts
+
 	managers []*subject
 	mu       sync.Mutex
 	open     map[string]orderaudit.Outcome // messages whose attempt has no end yet, with what the task intended
@@ -179,6 +181,9 @@ func (r *rig) instance(name string, task taskFunc, configure ...func(*keyseq.Con
 			r.mu.Lock()
 			r.errs = append(r.errs, messageError{string(d.Body), d.Attempt, err, performed})
 			r.mu.Unlock()
+			if r.onError != nil {
+				r.onError(d, err, performed)
+			}
 		},
 	}
 	settings := func(c *keyseq.Config) {
