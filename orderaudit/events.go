@@ -24,13 +24,14 @@ type events struct {
 	open     map[uint64]*loss    // by the ID that its end will have
 	kills    map[string][]int    // positions, by instance
 	stops    map[string][]int
+	starts   map[string][]int
 	takeover map[string]time.Duration
 }
 
 func newEvents(records []Record) events {
 	return events{
 		records: records, of: map[string]lossList{}, open: map[uint64]*loss{}, kills: map[string][]int{},
-		stops: map[string][]int{}, takeover: map[string]time.Duration{},
+		stops: map[string][]int{}, starts: map[string][]int{}, takeover: map[string]time.Duration{},
 	}
 }
 
@@ -56,6 +57,8 @@ func (e *events) add(pos int, r *Record) bool {
 		})
 	case KindStopping:
 		e.stops[r.Instance] = append(e.stops[r.Instance], pos)
+	case KindStarted:
+		e.starts[r.Instance] = append(e.starts[r.Instance], pos)
 	case KindTakeover:
 		e.takeover[r.Instance] = r.Delay
 	}
@@ -149,8 +152,9 @@ func (e *events) only(keep []int) events {
 	for _, pos := range keep {
 		if i, found := e.lossAt(pos); found {
 			c.losses = append(c.losses, e.losses[i])
-		} else if r := &e.records[pos]; r.Kind == KindStopping {
-			c.stops[r.Instance] = append(c.stops[r.Instance], pos)
+		} else {
+			stopped := e.records[pos].Instance
+			c.stops[stopped] = append(c.stops[stopped], pos)
 		}
 	}
 	return c

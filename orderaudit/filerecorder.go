@@ -13,8 +13,8 @@ import (
 
 // OpenFile returns a Recorder that appends to the file at path, which it makes if it is not there. Every record is one line
 // and one write to the file before the recording method returns, so that a killed process (kill -9) loses none; a crash of the machine
-// may. Give each process a file of its own and join them with Load; processes that share one file are safe too. A
-// record costs a few microseconds. The first error of a write is kept: Close returns it.
+// may. Give each process a file of its own and join them with Load: a process that is killed may leave half a line. A record
+// costs a few microseconds. The first error of a write is kept: Close returns it.
 //
 // Times are of the machine's monotonic clock on Linux, so that files of different processes of one machine compare since
 // its last start; on other systems they are of the wall clock.

@@ -149,6 +149,8 @@ func (m *model) finish(run *keyRun, msg *message, pos int, r *Record) {
 		}
 	}
 	switch {
+	case r.Kind == KindEnd && r.ID == 0 && r.Outcome == GivenBack && (a == nil || a.end != never && m.mayComeAgain(a.outcome)):
+		// A message that was received and given back before its task began: there is no attempt to end.
 	case a == nil && r.Kind == KindEnd && r.ID == 0:
 		a = &attempt{msg: msg, instance: r.Instance, start: pos, ret: pos, end: pos, intent: r.Outcome, outcome: r.Outcome, noTask: true}
 		msg.attempts = append(msg.attempts, a)
@@ -162,11 +164,16 @@ func (m *model) finish(run *keyRun, msg *message, pos int, r *Record) {
 	case r.Kind == KindReturn:
 		m.returns[r.Instance] = true
 		a.ret, a.intent = pos, r.Outcome
-	case a.end != never && a.outcome != Unknown:
+	case a.end != never && a.outcome != Unknown && a.outcome != Failed:
 		m.malform(r, pos, fmt.Sprintf("one attempt ends twice, first %v, then %v", a.outcome, r.Outcome))
-	default: // what was in doubt may become known
+	default: // what was in doubt has become known, or what had failed is given up
 		a.end, a.outcome = pos, r.Outcome
 	}
+}
+
+// mayComeAgain reports whether the broker may deliver a message again whose attempt ended so.
+func (m *model) mayComeAgain(o Outcome) bool {
+	return o == GivenBack || o.settles() && m.opts.AckDelay > 0
 }
 
 func (m *model) malform(r *Record, pos int, text string) {

@@ -66,7 +66,8 @@ func (r *Recorder) Start(instance, key string, seq int64, attempt int) Attempt {
 }
 
 // End records the outcome of the latest attempt of message seq on instance, for places that do not have its Attempt at
-// hand. A message that a policy settled without any task has no attempt: End records its outcome alone.
+// hand. A message that a policy settled without any task has no attempt: End records its outcome alone. GivenBack is ignored
+// for a message whose task has not begun, so that every event of the manager may be passed on.
 func (r *Recorder) End(instance, key string, seq int64, outcome Outcome) {
 	r.log.append(Record{Kind: KindEnd, Instance: instance, Key: key, Seq: seq, Outcome: outcome})
 }

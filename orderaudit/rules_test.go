@@ -197,6 +197,7 @@ func TestG4Duplicates(t *testing.T) {
 		{name: "as many as were in flight", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 2\nkilled A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "more than were in flight", want: orderaudit.G4, says: "one more than the 1 in flight",
 			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nkey k\nB run 1\nkey l\nB run 1"},
+		{name: "a kill during another's loss", script: "sent 1\nB start 1\nloss A 1\nkilled B\ndone A\nC run 1"},
 		{name: "more than were in flight at a kill", want: orderaudit.G4, says: "one more than the 1 in flight",
 			script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nkey l\nA start 1\nloss A 1\nkilled A\ndone A\nkey k\nB run 1\nkey l\nB run 1"},
 		{name: "two losses, one each", script: "sent 1\nkey l\nsent 1\nkey k\nA start 1\nA return 1 settled\nkey l\nA start 1\nA return 1 settled\nloss A 1\nloss A 1\nkey k\nA run 1\nkey l\nA run 1"},
@@ -246,8 +247,30 @@ func TestMalformedHistories(t *testing.T) {
 		{name: "twice returned", want: orderaudit.Malformed, says: "returns twice", script: "sent 1\nA start 1\nA return 1 settled\nA return 1 settled"},
 		{name: "twice ended", want: orderaudit.Malformed, says: "ends twice", script: "sent 1\nA run 1\nA end 1 given-back"},
 		{name: "a loss that ends without having begun", want: orderaudit.Malformed, says: "has not begun", script: "sent 1\nA run 1\ndone A"},
+		{name: "a stale copy is given back", want: orderaudit.Malformed, says: "ends twice", script: "sent 1\nA run 1\nA policy 1 given-back"},
+		{name: "a stale copy is given back where acknowledgements may be lost", opts: orderaudit.Options{AckDelay: time.Second}, script: "sent 1\nA run 1\nA policy 1 given-back"},
+		{name: "given back before its task began", script: "sent 1 2\nA policy 1 given-back\nA policy 1 given-back\nA run 1 2"},
+		{name: "given back, received, given back before its task began",
+			script: "sent 1\nA start 1\nA return 1 settled\nA end 1 given-back\nA policy 1 given-back\nA run 1"},
+		{name: "failed, then given up", script: "sent 1\nA start 1\nA return 1 failed\nA end 1 failed\nA end 1 dead-lettered"},
+		{name: "failed, then given back in its pause", script: "sent 1\nA start 1\nA return 1 failed\nA end 1 failed\nA policy 1 given-back\nB run 1"},
 		{name: "doubt resolved", script: "sent 1\nA start 1\nA return 1 settled\nA end 1 unknown\nA end 1 settled"},
 	})
+	for _, done := range []orderaudit.Record{{Instance: "A"}, {Instance: "B", ID: 7}, {Instance: "A", ID: 8}} {
+		h := script(t, "sent 1\nA run 1")
+		done.Kind = orderaudit.KindLossDone
+		h.Records = append(h.Records, orderaudit.Record{Kind: orderaudit.KindLoss, Instance: "A", ID: 7}, orderaudit.Record{Kind: orderaudit.KindLoss, Instance: "A"}, done)
+		if v := h.Check(orderaudit.Options{}); !hasRule(v, orderaudit.Malformed) {
+			t.Errorf("%+v ends a loss: %v", done, v)
+		}
+	}
+	for _, bad := range []orderaudit.Record{{}, {Kind: 99, Key: "k"}, {Kind: orderaudit.KindEnd, Instance: "A", Key: "k", Seq: 1, ID: 99, Outcome: orderaudit.Settled}} {
+		h := script(t, "sent 1\nA run 1")
+		h.Records = append(h.Records, bad)
+		if v := h.Check(orderaudit.Options{}); len(v.Violations) != 1 || !hasRule(v, orderaudit.Malformed) || v.Keys != 1 {
+			t.Errorf("%+v: %v", bad, v)
+		}
+	}
 	h := script(t, "sent 1\nA run 1")
 	h.Records[1], h.Records[2] = h.Records[2], h.Records[1]
 	if v := h.Check(orderaudit.Options{}); v.OK() || v.Violations[0].Rule != orderaudit.Malformed {

@@ -37,7 +37,7 @@ func (t *timeline) legend() {
 		t.printf(`<rect x="%d" y="32" width="12" height="12" fill="%s"/><text x="%d" y="42">%s</text>`+"\n", x, colour, x+16, Outcome(o))
 		x += 40 + 7*len(Outcome(o).String())
 	}
-	for _, mark := range []struct{ colour, name string }{{"#d50000", "loss"}, {"#000000", "killed"}, {"#0277bd", "stopping"}} {
+	for _, mark := range []struct{ colour, name string }{{"#d50000", "loss"}, {"#000000", "killed"}, {"#00a152", "started"}, {"#0277bd", "stopping"}} {
 		t.printf(`<line x1="%d" y1="32" x2="%d" y2="44" stroke="%s" stroke-width="2"/><text x="%d" y="42">%s</text>`+"\n", x, x, mark.colour, x+6, mark.name)
 		x += 30 + 7*len(mark.name)
 	}
@@ -101,6 +101,7 @@ func (t *timeline) marks(r row) {
 				text(t.events.records[pos].String()), x, r.top-laneGap, x, r.top+r.height()-laneGap/2, colour, dash)
 		}
 	}
+	lines(t.events.starts[r.instance], "#00a152", ` stroke-dasharray="2 2"`)
 	lines(t.events.stops[r.instance], "#0277bd", ` stroke-dasharray="2 2"`)
 	var losses []int
 	for _, l := range t.events.lossesOf(r.instance).losses {
