@@ -10,16 +10,17 @@ import (
 
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/rabbitmq"
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
 )
 
 // try connects and closes at once.
-func (b *bench) try(f rabbitmq.Factory, sub jms.Subscription) (jms.Capabilities, string, error) {
+func try(b *brokertest.Bench, f rabbitmq.Factory, sub jms.Subscription) (jms.Capabilities, string, error) {
 	b.Helper()
 	if f.URL == "" {
-		f.URL = b.url
+		f.URL = b.URL
 	}
-	var log journal
-	sub.Logger = log.logger()
+	var log brokertest.Journal
+	sub.Logger = log.Logger()
 	c, err := f.Connect(b.Context(), sub)
 	if err != nil {
 		return jms.Capabilities{}, log.String(), err
@@ -32,12 +33,12 @@ func (b *bench) try(f rabbitmq.Factory, sub jms.Subscription) (jms.Capabilities,
 
 // What the broker is asked for must be what the queue is, and a difference says which argument and what to do (R2.03).
 func TestQueueIsNotWhatWasAskedFor(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		plain := b.queue(amqp.Table{amqp.QueueTypeArg: kind})
-		rich := single(kind)
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		plain := b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
+		rich := brokertest.Single(kind)
 		rich["x-dead-letter-exchange"], rich["x-dead-letter-routing-key"], rich["x-max-length"] = "", "it's 'odd' of type 'x'", int64(1000)
-		q := b.queue(rich)
+		q := b.Queue(rich)
 		other := map[string]string{"classic": "quorum", "quorum": "classic"}[kind]
 		for name, c := range map[string]struct {
 			queue string
@@ -52,7 +53,7 @@ func TestQueueIsNotWhatWasAskedFor(t *testing.T) {
 			"an argument it has not":    {q, rabbitmq.Factory{Arguments: map[string]any{"x-expires": 99999}}, true, []string{"406", "x-expires"}},
 			"the other type":            {q, rabbitmq.Factory{Arguments: map[string]any{"x-queue-type": other}}, false, []string{"406", "x-queue-type"}},
 		} {
-			_, _, err := b.try(c.f, jms.Subscription{Queue: c.queue, SingleActiveConsumer: c.sac})
+			_, _, err := try(b, c.f, jms.Subscription{Queue: c.queue, SingleActiveConsumer: c.sac})
 			if !errors.Is(err, jms.ErrConfig) {
 				t.Errorf("%s: Connect = %v, want ErrConfig", name, err)
 				continue
@@ -64,29 +65,29 @@ func TestQueueIsNotWhatWasAskedFor(t *testing.T) {
 			}
 		}
 		// Arguments that nobody asked about do not matter, and are known afterwards.
-		if caps, log, err := b.try(rabbitmq.Factory{Declare: true}, jms.Subscription{Queue: q, SingleActiveConsumer: true}); err != nil || !caps.ReturnsAtOnce || log != "" {
+		if caps, log, err := try(b, rabbitmq.Factory{Declare: true}, jms.Subscription{Queue: q, SingleActiveConsumer: true}); err != nil || !caps.ReturnsAtOnce || log != "" {
 			t.Errorf("Connect to a queue with further arguments = %v, ReturnsAtOnce %t, log %q; want nil, true and silence", err, caps.ReturnsAtOnce, log)
 		}
 	})
 }
 
 func TestDeclare(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		name := b.queue(nil)
-		if _, err := b.ch.QueueDelete(name, false, false, false); err != nil {
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		name := b.Queue(nil)
+		if _, err := b.Ch.QueueDelete(name, false, false, false); err != nil {
 			t.Fatal(err)
 		}
 		f := rabbitmq.Factory{Declare: true, Arguments: map[string]any{"x-queue-type": kind, "x-max-length": 7}}
 		for range 2 { // made, then met
-			caps, _, err := b.try(f, jms.Subscription{Queue: name, SingleActiveConsumer: true})
+			caps, _, err := try(b, f, jms.Subscription{Queue: name, SingleActiveConsumer: true})
 			if err != nil || !caps.ReturnsAtOnce {
 				t.Fatalf("Connect = %v, ReturnsAtOnce %t; want nil, true", err, caps.ReturnsAtOnce)
 			}
 		}
-		want := single(kind)
+		want := brokertest.Single(kind)
 		want["x-max-length"] = int64(7)
-		if _, err := b.ch.QueueDeclare(name, true, false, false, false, want); err != nil {
+		if _, err := b.Ch.QueueDeclare(name, true, false, false, false, want); err != nil {
 			t.Errorf("the queue is not as it was asked for: %v", err)
 		}
 	})
@@ -95,10 +96,10 @@ func TestDeclare(t *testing.T) {
 // The broker is not told to have promised what it has not: without a single active consumer it may keep messages of a dead connection
 // for three heartbeats (H4), and a second reader is warned about.
 func TestCapabilitiesFollowTheQueue(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		q := b.queue(amqp.Table{amqp.QueueTypeArg: kind})
-		caps, log, err := b.try(rabbitmq.Factory{Heartbeat: 4 * time.Second, ConsumerTimeout: time.Hour}, jms.Subscription{Queue: q, MaxInFlight: 50})
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
+		caps, log, err := try(b, rabbitmq.Factory{Heartbeat: 4 * time.Second, ConsumerTimeout: time.Hour}, jms.Subscription{Queue: q, MaxInFlight: 50})
 		want := jms.Capabilities{
 			Broker: caps.Broker, MaxInFlight: 50, CheapSessions: true, ReturnDelay: 12 * time.Second, MaxHold: 30 * time.Minute, Push: true,
 			DeliveryCount: kind == "quorum",
@@ -112,13 +113,13 @@ func TestCapabilitiesFollowTheQueue(t *testing.T) {
 		if !strings.Contains(log, "x-single-active-consumer") || strings.Contains(log, "somebody else") {
 			t.Errorf("the log is %q; want a warning about the argument and none about others", log)
 		}
-		first := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-		_, _ = b.session(first).Receive(b.bounded(time.Millisecond))
-		b.eventually("the first consumer is there", func() bool { return b.consumers(q) == 1 })
-		if _, log, _ = b.try(rabbitmq.Factory{}, jms.Subscription{Queue: q}); !strings.Contains(log, "somebody else") {
+		first := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		_, _ = b.Session(first).Receive(b.Bounded(time.Millisecond))
+		b.Eventually("the first consumer is there", func() bool { return b.Consumers(q) == 1 })
+		if _, log, _ = try(b, rabbitmq.Factory{}, jms.Subscription{Queue: q}); !strings.Contains(log, "somebody else") {
 			t.Errorf("the log beside another consumer is %q, want a warning", log)
 		}
-		caps, log, err = b.try(rabbitmq.Factory{}, jms.Subscription{Queue: b.queue(single(kind))})
+		caps, log, err = try(b, rabbitmq.Factory{}, jms.Subscription{Queue: b.Queue(brokertest.Single(kind))})
 		want.ReturnsAtOnce, want.ReturnDelay, want.MaxInFlight, want.MaxHold = true, 0, 4096, 15*time.Minute
 		if err != nil || caps != want || log != "" {
 			t.Errorf("with a single active consumer: %+v, %v, log %q; want %+v and silence", caps, err, log, want)
@@ -128,15 +129,15 @@ func TestCapabilitiesFollowTheQueue(t *testing.T) {
 
 // A delivery limit counts reconnects, so a small one loses messages that no task has seen (H19).
 func TestDeliveryLimit(t *testing.T) {
-	b := newBench(t)
+	b := brokertest.New(t)
 	for _, c := range []struct {
 		limit   int
 		accept  bool
 		refused bool
 	}{{20, false, true}, {999, false, true}, {1000, false, false}, {20, true, false}} {
-		arguments := single("quorum")
+		arguments := brokertest.Single("quorum")
 		arguments["x-delivery-limit"] = int32(c.limit)
-		_, _, err := b.try(rabbitmq.Factory{AcceptDeliveryLimit: c.accept}, jms.Subscription{Queue: b.queue(arguments)})
+		_, _, err := try(b, rabbitmq.Factory{AcceptDeliveryLimit: c.accept}, jms.Subscription{Queue: b.Queue(arguments)})
 		if (err != nil) != c.refused || c.refused && (!errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "x-delivery-limit")) {
 			t.Errorf("limit %d, accepted %t: Connect = %v; want refused %t", c.limit, c.accept, err, c.refused)
 		}
@@ -146,28 +147,27 @@ func TestDeliveryLimit(t *testing.T) {
 // Without configure permission the arguments cannot be compared: the queue is read, nothing is promised, and the log says so. Without
 // read or write permission there is an error that says which.
 func TestPermissions(t *testing.T) {
-	url := privateNode(t)
-	b := newBench(t)
-	q, target := b.queue(single("classic")), b.queue(single("classic"))
-	b.numbered(q, 1)
-	node(t, "ctl", "-q", "add_user", "reader", "p@ss/word")
-	defer node(t, "ctl", "-q", "delete_user", "reader")
+	b := brokertest.NewVictim(t)
+	q, target := b.Queue(brokertest.Single("classic")), b.Queue(brokertest.Single("classic"))
+	b.Numbered(q, 1)
+	b.Node("ctl", "-q", "add_user", "reader", "p@ss/word")
+	defer b.Node("ctl", "-q", "delete_user", "reader")
 	permit := func(configure, write, read string) {
-		node(t, "ctl", "-q", "set_permissions", "reader", configure, write, read)
+		b.Node("ctl", "-q", "set_permissions", "reader", configure, write, read)
 	}
-	f := rabbitmq.Factory{URL: url, Username: "reader", Password: "p@ss/word"}
+	f := rabbitmq.Factory{URL: b.URL, Username: "reader", Password: "p@ss/word"}
 	sub := jms.Subscription{Queue: q, SingleActiveConsumer: true}
 
 	permit("^$", ".*", ".*")
-	caps, log, err := b.try(f, sub)
+	caps, log, err := try(b, f, sub)
 	if err != nil || caps.ReturnsAtOnce || !strings.Contains(log, "not verified") {
 		t.Errorf("without configure permission: %v, ReturnsAtOnce %t, log %q; want nil, false and a warning", err, caps.ReturnsAtOnce, log)
 	}
 
 	permit("^$", "^$", ".*")
-	c := b.connect(f, sub)
-	s := b.session(c)
-	b.receive(s)
+	c := b.Connect(f, sub)
+	s := b.Session(c)
+	b.Receive(s)
 	if err := s.Commit(t.Context(), jms.Outgoing{Queue: target}); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "write permission") {
 		t.Errorf("Commit without write permission = %v, want ErrConfig with the code and what to do", err)
 	}
@@ -176,22 +176,22 @@ func TestPermissions(t *testing.T) {
 	}
 
 	permit("^$", "^$", "^$")
-	c = b.connect(f, sub)
-	if _, err := b.session(c).Receive(b.bounded(5 * time.Second)); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "read permission") {
+	c = b.Connect(f, sub)
+	if _, err := b.Session(c).Receive(b.Bounded(5 * time.Second)); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "read permission") {
 		t.Errorf("Receive without read permission = %v, want ErrConfig and what to do", err)
 	}
 
-	node(t, "ctl", "-q", "clear_permissions", "reader")
-	if _, _, err := b.try(f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "vhost") {
+	b.Node("ctl", "-q", "clear_permissions", "reader")
+	if _, _, err := try(b, f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "vhost") {
 		t.Errorf("Connect without access to the vhost = %v, want ErrConfig", err)
 	}
 	f.VHost = "/"
 	f.Password = "nope-17"
-	if _, _, err := b.try(f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "nope-17") {
+	if _, _, err := try(b, f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "nope-17") {
 		t.Errorf("Connect with a wrong password = %v, want ErrConfig without the password", err)
 	}
-	f = rabbitmq.Factory{URL: url, VHost: "nowhere"}
-	if _, _, err := b.try(f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "nowhere") {
+	f = rabbitmq.Factory{URL: b.URL, VHost: "nowhere"}
+	if _, _, err := try(b, f, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("Connect to a vhost that does not exist = %v, want ErrConfig that names it", err)
 	}
 }

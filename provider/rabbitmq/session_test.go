@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/rabbitmq"
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
 )
 
 func numbers(from, to int) []string {
@@ -24,12 +25,12 @@ func numbers(from, to int) []string {
 // R1.03: three in flight, only the second is settled, then the connection dies: exactly the first and the third come back, first
 // and in order.
 func TestEachMessageIsSettledAlone(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		q := b.queue(single(kind))
-		b.numbered(q, 6)
-		c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true, MaxInFlight: 5})
-		sessions, bodies := b.take(c, 3)
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(brokertest.Single(kind))
+		b.Numbered(q, 6)
+		c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true, MaxInFlight: 5})
+		sessions, bodies := b.Take(c, 3)
 		if !slices.Equal(bodies, numbers(1, 3)) {
 			t.Fatalf("received %v, want 1 2 3", bodies)
 		}
@@ -39,8 +40,8 @@ func TestEachMessageIsSettledAlone(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		again := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
-		if _, bodies = b.take(again, 5); !slices.Equal(bodies, []string{"1", "3", "4", "5", "6"}) {
+		again := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
+		if _, bodies = b.Take(again, 5); !slices.Equal(bodies, []string{"1", "3", "4", "5", "6"}) {
 			t.Errorf("after the close came %v, want 1 3 4 5 6", bodies)
 		}
 	})
@@ -48,13 +49,13 @@ func TestEachMessageIsSettledAlone(t *testing.T) {
 
 // Messages that only waited in the client count as delivered, and say so.
 func TestDeliveryCountAndRedelivered(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		q := b.queue(single(kind))
-		b.numbered(q, 1)
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(brokertest.Single(kind))
+		b.Numbered(q, 1)
 		for round := 1; round <= 3; round++ {
-			c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
-			m := b.receive(b.session(c))
+			c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, SingleActiveConsumer: true})
+			m := b.Receive(b.Session(c))
 			want := 0
 			if c.Capabilities().DeliveryCount {
 				want = round
@@ -66,20 +67,20 @@ func TestDeliveryCountAndRedelivered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q}); c.Capabilities().DeliveryCount != (kind == "quorum") {
+		if c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q}); c.Capabilities().DeliveryCount != (kind == "quorum") {
 			t.Errorf("DeliveryCount declared as %t on a %s queue", c.Capabilities().DeliveryCount, kind)
 		}
 	})
 }
 
 func TestReceiveAndItsContext(t *testing.T) {
-	b := newBench(t)
-	q := b.queue(single("classic"))
-	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-	s := b.session(c)
+	b := brokertest.New(t)
+	q := b.Queue(brokertest.Single("classic"))
+	c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.Session(c)
 
 	began := time.Now()
-	if m, err := s.Receive(b.bounded(200 * time.Millisecond)); m != nil || !errors.Is(err, context.DeadlineExceeded) {
+	if m, err := s.Receive(b.Bounded(200 * time.Millisecond)); m != nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Receive from an empty queue = %v, %v; want nothing and the context's error", m, err)
 	}
 	if took := time.Since(began); took > 2*time.Second {
@@ -87,7 +88,7 @@ func TestReceiveAndItsContext(t *testing.T) {
 	}
 
 	// Nothing may be lost to a context that has ended: either the message or the error, and the message comes with the next call.
-	b.numbered(q, 20)
+	b.Numbered(q, 20)
 	var got []string
 	for len(got) < 20 {
 		ended, cancel := context.WithCancel(t.Context())
@@ -97,7 +98,7 @@ func TestReceiveAndItsContext(t *testing.T) {
 		m, err := s.Receive(ended)
 		cancel()
 		if errors.Is(err, context.Canceled) {
-			got = append(got, string(b.receive(s).Body))
+			got = append(got, string(b.Receive(s).Body))
 		} else if err != nil {
 			t.Fatal(err)
 		} else {
@@ -113,24 +114,24 @@ func TestReceiveAndItsContext(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.count(q); n != 0 {
+	if n := b.Count(q); n != 0 {
 		t.Errorf("%d messages are left, want 0: each was committed", n)
 	}
 }
 
 // A message is held long after the context of its Receive has ended.
 func TestNoContextIsKept(t *testing.T) {
-	b := newBench(t)
-	q := b.queue(single("classic"))
-	b.numbered(q, 2)
-	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-	s := b.session(c)
+	b := brokertest.New(t)
+	q := b.Queue(brokertest.Single("classic"))
+	b.Numbered(q, 2)
+	c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.Session(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := s.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if m := b.receive(b.session(c)); string(m.Body) != "2" {
+	if m := b.Receive(b.Session(c)); string(m.Body) != "2" {
 		t.Errorf("received %s, want 2: the consumer ended with the first context", m.Body)
 	}
 	if err := s.Commit(t.Context()); err != nil {
@@ -139,16 +140,16 @@ func TestNoContextIsKept(t *testing.T) {
 }
 
 func TestReceiveEndsWithTheConnection(t *testing.T) {
-	b := newBench(t)
-	q := b.queue(single("classic"))
-	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-	s, other := b.session(c), b.session(c)
+	b := brokertest.New(t)
+	q := b.Queue(brokertest.Single("classic"))
+	c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s, other := b.Session(c), b.Session(c)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := s.Receive(context.Background())
 		failed <- err
 	}()
-	b.eventually("a consumer is registered", func() bool { return b.consumers(q) == 1 })
+	b.Eventually("a consumer is registered", func() bool { return b.Consumers(q) == 1 })
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -174,19 +175,6 @@ func TestReceiveEndsWithTheConnection(t *testing.T) {
 	}
 }
 
-func (b *bench) consumers(queue string) int {
-	ch, err := b.conn.Channel()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ch.Close()
-	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return q.Consumers
-}
-
 // A message is never given back alone: the connection ends and everything comes again in order.
 func TestGivingBackOneGivesBackAll(t *testing.T) {
 	for name, giveBack := range map[string]func(context.Context, jms.Session) error{
@@ -199,24 +187,24 @@ func TestGivingBackOneGivesBackAll(t *testing.T) {
 		"Close": func(ctx context.Context, s jms.Session) error { return s.Close(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			onKinds(t, func(t *testing.T, kind string) {
-				b := newBench(t)
-				q := b.queue(single(kind))
-				b.numbered(q, 5)
-				c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, MaxInFlight: 4})
-				if err := b.session(c).Rollback(t.Context()); err != nil {
+			brokertest.OnKinds(t, func(t *testing.T, kind string) {
+				b := brokertest.New(t)
+				q := b.Queue(brokertest.Single(kind))
+				b.Numbered(q, 5)
+				c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q, MaxInFlight: 4})
+				if err := b.Session(c).Rollback(t.Context()); err != nil {
 					t.Errorf("Rollback without a message = %v, want nil", err)
 				}
-				sessions, _ := b.take(c, 3)
+				sessions, _ := b.Take(c, 3)
 				if err := giveBack(t.Context(), sessions[1]); err != nil {
 					t.Fatal(err)
 				}
-				b.isDone(c, time.Second)
+				b.IsDone(c, time.Second)
 				if err := sessions[0].Commit(t.Context()); !errors.Is(err, jms.ErrConnectionLost) {
 					t.Errorf("Commit of another session = %v, want ErrConnectionLost", err)
 				}
-				again := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-				if _, bodies := b.take(again, 5); !slices.Equal(bodies, numbers(1, 5)) {
+				again := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+				if _, bodies := b.Take(again, 5); !slices.Equal(bodies, numbers(1, 5)) {
 					t.Errorf("then came %v, want 1 to 5 in order", bodies)
 				}
 			})
@@ -226,17 +214,17 @@ func TestGivingBackOneGivesBackAll(t *testing.T) {
 
 // A late settlement can not touch a message of a later connection, though the delivery tags are the same numbers.
 func TestStaleCommitTouchesNothing(t *testing.T) {
-	onKinds(t, func(t *testing.T, kind string) {
-		b := newBench(t)
-		q := b.queue(single(kind))
-		b.numbered(q, 3)
-		old := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-		stale, _ := b.take(old, 3)
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(brokertest.Single(kind))
+		b.Numbered(q, 3)
+		old := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		stale, _ := b.Take(old, 3)
 		if err := old.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-		b.take(c, 3)
+		c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		b.Take(c, 3)
 		for _, s := range stale {
 			if err := s.Commit(t.Context()); !errors.Is(err, jms.ErrConnectionLost) {
 				t.Errorf("stale Commit = %v, want ErrConnectionLost", err)
@@ -245,26 +233,27 @@ func TestStaleCommitTouchesNothing(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.count(q); n != 3 {
-			t.Errorf("%d messages are left, want 3", n)
+		again := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		if _, bodies := b.Take(again, 3); !slices.Equal(bodies, numbers(1, 3)) {
+			t.Errorf("%v are left, want 1 2 3", bodies)
 		}
 	})
 }
 
 // A session that was committed holds nothing: committing again must not acknowledge twice, which would cost the channel.
 func TestCommitTwice(t *testing.T) {
-	b := newBench(t)
-	q := b.queue(single("classic"))
-	b.numbered(q, 2)
-	c := b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
-	s := b.session(c)
-	b.receive(s)
+	b := brokertest.New(t)
+	q := b.Queue(brokertest.Single("classic"))
+	b.Numbered(q, 2)
+	c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+	s := b.Session(c)
+	b.Receive(s)
 	for range 2 {
 		if err := s.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if m := b.receive(s); string(m.Body) != "2" {
+	if m := b.Receive(s); string(m.Body) != "2" {
 		t.Errorf("received %s, want 2", m.Body)
 	}
 	if _, err := s.Receive(t.Context()); err == nil || jms.EndsSession(err) || !strings.Contains(err.Error(), "holds a message") {

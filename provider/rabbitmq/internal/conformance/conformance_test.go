@@ -1,4 +1,4 @@
-package rabbitmq_test
+package conformance
 
 import (
 	"context"
@@ -14,14 +14,15 @@ import (
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/providertest"
 	"github.com/keyseq/keyseq/provider/rabbitmq"
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
 	"github.com/keyseq/keyseq/provider/rabbitmq/internal/faultproxy"
 )
 
-// TestConformance runs the suite of all providers on the kinds of queues there are.
+// TestConformance runs the suite of all providers on the brokertest.Kinds of queues there are.
 func TestConformance(t *testing.T) {
-	brokerURL(t)
+	brokertest.URL(t)
 	for name, arguments := range map[string]amqp.Table{
-		"classic": single("classic"), "quorum": single("quorum"),
+		"classic": brokertest.Single("classic"), "quorum": brokertest.Single("quorum"),
 		"classic without single active consumer": {amqp.QueueTypeArg: "classic"},
 		"quorum without single active consumer":  {amqp.QueueTypeArg: "quorum"},
 	} {
@@ -38,7 +39,7 @@ func harness(arguments amqp.Table) providertest.Harness {
 			}
 			return suiteBroker(t, arguments)
 		},
-		NewSingleActive: func(t testing.TB) providertest.Broker { return suiteBroker(t, single(kind)) },
+		NewSingleActive: func(t testing.TB) providertest.Broker { return suiteBroker(t, brokertest.Single(kind)) },
 	}
 }
 
@@ -106,8 +107,8 @@ func (f *proxied) close() {
 }
 
 func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
-	b := newBench(t)
-	f := &proxied{Factory: rabbitmq.Factory{URL: b.url, Heartbeat: time.Second}, used: map[jms.Connection]*faultproxy.Proxy{}}
+	b := brokertest.New(t)
+	f := &proxied{Factory: rabbitmq.Factory{URL: b.URL, Heartbeat: time.Second}, used: map[jms.Connection]*faultproxy.Proxy{}}
 	t.Cleanup(f.close)
 	for range 4 {
 		p, err := f.proxy()
@@ -116,8 +117,8 @@ func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
 		}
 		defer func() { f.idle = append(f.idle, p) }()
 	}
-	q, other := b.queue(arguments), b.queue(arguments)
-	sender := b.session(b.connect(rabbitmq.Factory{}, jms.Subscription{Queue: other}))
+	q, other := b.Queue(arguments), b.Queue(arguments)
+	sender := b.Session(b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: other}))
 	broker := providertest.Broker{
 		Factory: f, Queue: q, Other: other, Unknown: q + "-unknown",
 		Send: func(ctx context.Context, queue string, out ...jms.Outgoing) error {
@@ -129,11 +130,11 @@ func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
 		Break:       func(c jms.Connection) { f.of(c).Cut() },
 		Unreachable: &rabbitmq.Factory{URL: "amqp://guest:guest@127.0.0.1:1/"},
 	}
-	if !isPrivate(b.url) {
+	if !b.Controlled() {
 		return broker
 	}
 	broker.Unsettled = func(_ context.Context, queue string) (int, error) {
-		for line := range strings.Lines(node(t, "ctl", "-q", "list_queues", "name", "messages_unacknowledged")) {
+		for line := range strings.Lines(b.Node("ctl", "-q", "list_queues", "name", "messages_unacknowledged")) {
 			if f := strings.Fields(line); len(f) == 2 && f[0] == queue {
 				return strconv.Atoi(f[1])
 			}
@@ -142,8 +143,8 @@ func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
 	}
 	if arguments[amqp.QueueTypeArg] == "classic" { // a quorum queue takes one message more than its length allows
 		broker.Fill = func(queue string) func() {
-			node(t, "ctl", "-q", "set_policy", queue, "^"+queue+"$", `{"max-length":0,"overflow":"reject-publish"}`)
-			return func() { node(t, "ctl", "-q", "clear_policy", queue) }
+			b.Node("ctl", "-q", "set_policy", queue, "^"+queue+"$", `{"max-length":0,"overflow":"reject-publish"}`)
+			return func() { b.Node("ctl", "-q", "clear_policy", queue) }
 		}
 	}
 	return broker
