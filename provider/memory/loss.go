@@ -11,11 +11,11 @@ import (
 const AtOnce time.Duration = -1
 
 // Loss says when the two ends of a lost connection or session notice. The zero value is what the profile does: the client notices at
-// once, the broker after Profile.ReturnDelay.
+// once, the broker a millisecond before Profile.ReturnDelay is over.
 type Loss struct {
 	// Broker is when the broker notices. Until then what was held stays locked while others go on receiving, a Receive that waited may
-	// still take one message, which nobody knows, and a broker that pushes goes on sending. 0: Profile.ReturnDelay; AtOnce: 0. More than
-	// ReturnDelay breaks what Capabilities declare.
+	// still take one message, which nobody knows, and a broker that pushes goes on sending. 0: a millisecond less than Profile.ReturnDelay;
+	// AtOnce: no time. ReturnDelay and more breaks what Capabilities declare.
 	Broker time.Duration
 	// Client is when the client notices. Until then its calls do not return, but to their context, and Done stays open. With
 	// Broker AtOnce the messages come back before their holder knows. A lost session is noticed by its next call, whatever this is.
@@ -24,8 +24,8 @@ type Loss struct {
 
 func (l Loss) broker(p *Profile) time.Duration {
 	switch {
-	case l.Broker == 0:
-		return p.ReturnDelay
+	case l.Broker == 0: // not at the very moment at which somebody who has waited for it goes on
+		return max(p.ReturnDelay-time.Millisecond, 0)
 	case l.Broker < 0:
 		return 0
 	}
