@@ -31,6 +31,7 @@ type audit struct {
 	messages map[string]*track
 	running  int
 	held     int // received and not settled
+	settled  int // messages that have left the queue, as far as is known
 	bytes    int // of the held ones' bodies
 
 	mostRunning, mostHeld, mostBytes int
@@ -201,7 +202,13 @@ func (a *audit) events() keyseq.Events {
 				a.held--
 				a.bytes -= len(e.Delivery.Body)
 				if t.open { // its task has seen it
+					before := settles(t.outcome)
 					t.outcome, t.open = outcome(e, t), false
+					if now := settles(t.outcome); now && !before {
+						a.settled++
+					} else if before && !now {
+						a.settled--
+					}
 					a.history.End(instance, key, number, t.outcome)
 				}
 			})
@@ -263,24 +270,18 @@ func (a *audit) until(what string, ok func() bool) {
 func (a *audit) state() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return fmt.Sprintf("%d messages settled of %d seen, %d held, %d running", a.settled(), len(a.messages), a.held, a.running)
+	return fmt.Sprintf("%d messages settled of %d seen, %d held, %d running", a.settled, len(a.messages), a.held, a.running)
 }
 
-// settled counts the messages that have left the queue; a.mu is held.
-func (a *audit) settled() (n int) {
-	for _, t := range a.messages {
-		switch t.outcome {
-		case orderaudit.Settled, orderaudit.DeadLettered, orderaudit.Discarded:
-			n++
-		}
-	}
-	return n
+// settles reports whether an outcome takes the message off the queue.
+func settles(o orderaudit.Outcome) bool {
+	return o == orderaudit.Settled || o == orderaudit.DeadLettered || o == orderaudit.Discarded
 }
 
 // untilSettled waits until so many messages have left the queue.
 func (a *audit) untilSettled(n int) {
 	a.Helper()
-	a.until(fmt.Sprintf("%d messages are settled", n), func() bool { return a.settled() >= n })
+	a.until(fmt.Sprintf("%d messages are settled", n), func() bool { return a.settled >= n })
 }
 
 // capabilities asks a connection that is closed again.

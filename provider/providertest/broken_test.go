@@ -22,9 +22,9 @@ func TestBroken(t *testing.T) {
 	if name == "" {
 		t.Skip("runs as a child of TestEachFaultFailsItsCase")
 	}
-	all := faults()
+	all := append(faults(), managerFaults()...)
 	f := all[slices.IndexFunc(all, func(f fault) bool { return f.name == name })]
-	h := providertest.Harness{Bubble: !f.real}
+	h := providertest.Harness{Bubble: !f.real, Config: f.config}
 	if f.real {
 		h.Patience, h.Latency, h.Quiet = time.Second, 100*time.Millisecond, 20*time.Millisecond
 	}
@@ -37,12 +37,16 @@ func TestBroken(t *testing.T) {
 		}
 		return b
 	}
-	providertest.Run(t, h)
+	if f.manager {
+		providertest.RunManager(t, h)
+	} else {
+		providertest.Run(t, h)
+	}
 }
 
 var (
 	failedCase = regexp.MustCompile(`(?m)^ +--- FAIL: TestBroken/(\w+/\w+) `)
-	inWords    = regexp.MustCompile(`broken: .+ \[(rule \d+, |what a provider declares).+\]\n`)
+	inWords    = regexp.MustCompile(`broken: .+ \[(rule \d+, .+|what a provider declares.+|G\d)\]\n`)
 )
 
 // Each rule has a provider that breaks it. It must fail the case of that rule and no other, and say in words what is broken.
@@ -52,18 +56,7 @@ func TestEachFaultFailsItsCase(t *testing.T) {
 			if f.real {
 				t.Parallel() // it only waits
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBroken$", "-test.v", "-test.timeout=50s")
-			child.Env = append(os.Environ(), brokenEnv+"="+f.name, "GORACE=atexit_sleep_ms=0")
-			out, err := child.CombinedOutput()
-			if err == nil {
-				t.Fatalf("the suite passed on a broken provider\n%s", out)
-			}
-			var failed []string
-			for _, m := range failedCase.FindAllStringSubmatch(string(out), -1) {
-				failed = append(failed, m[1])
-			}
+			failed, out := failures(t, f, "")
 			if !slices.Equal(failed, []string{f.fails}) {
 				t.Fatalf("failed cases: %q, want %q and no other\n%s", failed, f.fails, out)
 			}
@@ -72,6 +65,23 @@ func TestEachFaultFailsItsCase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failures runs the suite, or some cases of it, on a broken provider and gives the cases that failed, and what the suite said.
+func failures(t *testing.T, f fault, cases string) (failed []string, out []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBroken$"+cases, "-test.v", "-test.timeout=50s")
+	child.Env = append(os.Environ(), brokenEnv+"="+f.name, "GORACE=atexit_sleep_ms=0")
+	out, err := child.CombinedOutput()
+	if err == nil {
+		t.Fatalf("the suite passed on a broken provider\n%s", out)
+	}
+	for _, m := range failedCase.FindAllStringSubmatch(string(out), -1) {
+		failed = append(failed, m[1])
+	}
+	return failed, out
 }
 
 func TestEachCaseHasAFault(t *testing.T) {

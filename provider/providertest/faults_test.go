@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyseq/keyseq"
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/providertest"
 )
@@ -18,6 +19,9 @@ type fault struct {
 	bend
 	real   bool // runs in real time
 	broker func(b *providertest.Broker)
+
+	manager bool // of RunManager
+	config  func(c *keyseq.Config)
 }
 
 // lateReturn is a loss whose messages come back after 3 s.

@@ -27,16 +27,14 @@ func RunManager(t *testing.T, h Harness) {
 	}
 	h = h.withDefaults()
 	byGuarantee := map[string][]managerCase{}
-	var all []string
-	for _, part := range [][]managerCase{orderCases, conservationCases, isolationCases, lifecycleCases} {
-		for _, mc := range part {
-			if byGuarantee[mc.guarantee] == nil {
-				all = append(all, mc.guarantee)
-			}
-			byGuarantee[mc.guarantee] = append(byGuarantee[mc.guarantee], mc)
+	var guarantees []string
+	for _, mc := range allManagerCases() {
+		if byGuarantee[mc.guarantee] == nil {
+			guarantees = append(guarantees, mc.guarantee)
 		}
+		byGuarantee[mc.guarantee] = append(byGuarantee[mc.guarantee], mc)
 	}
-	for _, g := range all {
+	for _, g := range guarantees {
 		t.Run(g, func(t *testing.T) {
 			for _, mc := range byGuarantee[g] {
 				t.Run(mc.name, func(t *testing.T) {
@@ -45,6 +43,14 @@ func RunManager(t *testing.T, h Harness) {
 			}
 		})
 	}
+}
+
+// allManagerCases lists the suite in the order of the guarantees.
+func allManagerCases() (all []managerCase) {
+	for _, part := range [][]managerCase{orderCases, conservationCases, isolationCases, lifecycleCases} {
+		all = append(all, part...)
+	}
+	return all
 }
 
 func newAudit(t *testing.T, h Harness, mc managerCase) *audit {

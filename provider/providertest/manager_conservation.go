@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,7 @@ func largeBodies(a *audit) {
 		if len(d.Body) < size {
 			return keyseq.Discard(fmt.Errorf("the body arrived with %d bytes", len(d.Body)))
 		}
+		time.Sleep(20 * time.Millisecond) // the reader goes on
 		return a.output(ctx, d)
 	}, func(c *keyseq.Config) { c.MaxInFlightBytes = most })
 	a.untilSettled(total)
@@ -150,7 +152,7 @@ func duplicatesAfterLoss(a *audit) {
 	a.limit += a.capabilities().Returns()
 	a.load(keys(30), 0, total/30)
 	m := a.started(func(context.Context, *keyseq.Delivery, int) error {
-		time.Sleep(time.Millisecond)
+		time.Sleep(rand.N(3 * time.Millisecond))
 		return nil
 	}, func(c *keyseq.Config) { c.MaxInFlight = most })
 	a.untilSettled(total / 2)
