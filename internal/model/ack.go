@@ -69,12 +69,12 @@ func (c *Config) acksFlushed(s *State, p uint8) bool {
 	return s.NAcks == 0 || s.Proc[p].ConnDead || !c.keeps(ClauseCloseFlushesAcks)
 }
 
-func (t *State) removeAck(i int) {
-	copy(t.Acks[i:], t.Acks[i+1:t.NAcks])
-	t.NAcks--
-	t.Acks[t.NAcks] = 0
-	if t.NAcks == 0 {
-		t.AcksDead = false
+func (s *State) removeAck(i int) {
+	copy(s.Acks[i:], s.Acks[i+1:s.NAcks])
+	s.NAcks--
+	s.Acks[s.NAcks] = 0
+	if s.NAcks == 0 {
+		s.AcksDead = false
 	}
 }
 

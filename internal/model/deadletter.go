@@ -45,11 +45,11 @@ func (x *expansion) publishedSteps(i int) {
 	x.settleSteps(i, true)
 }
 
-func (t *State) addCopy(m uint8) {
-	if t.Copied>>m&1 == 1 {
-		t.CopiedAgain |= 1 << m
+func (s *State) addCopy(m uint8) {
+	if s.Copied>>m&1 == 1 {
+		s.CopiedAgain |= 1 << m
 	}
-	t.Copied |= 1 << m
+	s.Copied |= 1 << m
 }
 
 // settledByDeadLetter: m was removed and its dead letter stands for it.
