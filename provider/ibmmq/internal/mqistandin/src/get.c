@@ -74,7 +74,7 @@ void mqsDoGet(MqsSession *s, const MqsRequest *q, MqsReply *r) {
   }
   MqsQueue *queue = o->queue;
   MqsMatch match = matchOf(q);
-  int64_t until = q->wait == MQWI_UNLIMITED ? -1 : mqsNowMs() + q->wait;
+  int64_t until = q->wait == MQWI_UNLIMITED ? -1 : mqsNowMs() + q->wait + 1; /* never early */
   for (bool waited = false;; waited = true) {
     if (s->ended) { /* o is no more */
       reason = s->endReason;

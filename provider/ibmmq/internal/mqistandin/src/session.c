@@ -132,7 +132,7 @@ void mqsCut(MqsSession *s) {
     mqsEnd(s, MQRC_CONNECTION_BROKEN);
     return;
   }
-  s->noticeAt = mqsQmgr.detectMs < 0 ? -1 : mqsNowMs() + mqsQmgr.detectMs;
+  s->noticeAt = mqsQmgr.detectMs < 0 ? -1 : mqsNowMs() + mqsQmgr.detectMs + 1; /* never early */
   if (!noticing) {
     noticing = true;
     mqsCondInit(&noticeChanged);
