@@ -103,6 +103,9 @@ func parseLine(text []byte) (r Record, clock string, err error) {
 		if l.Version != formatVersion {
 			return r, "", fmt.Errorf("version %d of the format, this package reads %d", l.Version, formatVersion)
 		}
+		if l.Clock != "monotonic" && l.Clock != "wall" && l.Clock != runClock {
+			return r, "", fmt.Errorf("unknown clock %q", l.Clock)
+		}
 		return r, l.Clock, nil
 	}
 	if l.At < 0 || l.At > 1<<62 {

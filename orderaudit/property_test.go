@@ -10,7 +10,7 @@ import (
 )
 
 // seeds is how many random histories each property is tried on; each takes about a fifth of a millisecond.
-const seeds = 1000
+const seeds = 500
 
 func hasRule(v orderaudit.Verdict, rules ...orderaudit.Rule) bool {
 	return slices.ContainsFunc(v.Violations, func(v orderaudit.Violation) bool { return slices.Contains(rules, v.Rule) })
