@@ -44,9 +44,9 @@ var sleepingTests = map[string]string{
 }
 
 // TestNoTestSleeps: a sleep in real time is either too short on a busy machine
-// or too long on every other one. In a synctest bubble it is virtual and exact:
-// it may stand in a file that makes bubbles, and in a function that runs what
-// it does in a bubble made by another function of the package. In a broker's
+// or too long on every other one. In a synctest bubble it is virtual and exact.
+// So in a package whose tests make bubbles, a test that sleeps must make one,
+// itself or through another function; what those call may sleep. In a broker's
 // module the pause of a polling loop (for ...; time.Sleep(d)) is no
 // synchronisation: a broker that tells nothing can only be asked again.
 func TestNoTestSleeps(t *testing.T) {
@@ -66,7 +66,8 @@ func TestNoTestSleeps(t *testing.T) {
 					fine = append(fine, n.Post)
 				}
 			case *ast.FuncDecl:
-				if mentionsAny(n, bubbles[f.dir]) {
+				isTest := n.Recv == nil && testName.MatchString(n.Name.Name)
+				if mentionsAny(n, bubbles[f.dir]) || !isTest && len(bubbles[f.dir]) > 0 && !ofBroker {
 					fine = append(fine, n)
 				}
 			}
