@@ -7,6 +7,10 @@ import (
 	"testing"
 )
 
+const goleakPath = "go.uber.org/goleak"
+
+var goleakNames = []string{"VerifyTestMain", "Find"}
+
 // noLeakCheck are test packages without goleak, with the reason.
 var noLeakCheck = map[string]string{
 	"tools": "checks the project's documents and packs archives; starts no goroutine and is no part of the library",
@@ -15,13 +19,32 @@ var noLeakCheck = map[string]string{
 // TestLeaksAreChecked: a goroutine that outlives its test is a goroutine that
 // nobody waits for. Every test package has a TestMain that looks for them.
 func TestLeaksAreChecked(t *testing.T) {
+	all := parseFiles(t, func(string) bool { return true })
+	// Functions of this tree that check on behalf of a TestMain.
+	checkers := map[string][]string{} // import path to names
+	for _, f := range all {
+		uses := f.mentions(goleakPath, goleakNames...)
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if ok && fn.Recv == nil && slices.ContainsFunc(uses, func(n ast.Node) bool { return fn.Pos() <= n.Pos() && n.End() <= fn.End() }) {
+				path := modulePath + "/" + f.dir
+				checkers[path] = append(checkers[path], fn.Name.Name)
+			}
+		}
+	}
 	checked := map[string]bool{}
-	for _, f := range parseFiles(t, isTest) {
+	for _, f := range all {
+		if !isTest(f.name) {
+			continue
+		}
 		ok := false
 		for _, d := range f.Decls {
 			fn, isFunc := d.(*ast.FuncDecl)
 			if isFunc && fn.Recv == nil && fn.Name.Name == "TestMain" {
-				ok = len(f.mentions("go.uber.org/goleak", "VerifyTestMain", "Find")) > 0
+				ok = len(f.mentions(goleakPath, goleakNames...)) > 0
+				for path, names := range checkers {
+					ok = ok || len(f.mentions(path, names...)) > 0
+				}
 				if !ok && !allowed(noLeakCheck, f.dir) {
 					t.Errorf("%s:%d: TestMain without goleak.VerifyTestMain", f.name, f.line(fn))
 				}
