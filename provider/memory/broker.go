@@ -129,6 +129,7 @@ type queue struct {
 	ready     levels
 	delayed   delayed
 	delayTime *time.Timer
+	holdTime  *time.Timer
 	depth     int // all messages, whatever their state
 	unsettled int // of these, those sent to a client
 	expiring  int // of these, those with an expiry
@@ -216,6 +217,9 @@ func (b *Broker) Close() {
 		q.loseAll(fmt.Errorf("memory: the broker is closed: %w", jms.ErrConnectionLost))
 		if q.delayTime != nil {
 			q.delayTime.Stop()
+		}
+		if q.holdTime != nil {
+			q.holdTime.Stop()
 		}
 	}
 	b.closed = true

@@ -20,6 +20,7 @@ type entry struct {
 	sent   int  // how often it was sent to a client
 	marked bool // redelivered without ever having been sent
 	due    time.Time
+	since  time.Time // held since, with Profile.HoldTimeout
 }
 
 func (e *entry) expired(now time.Time) bool {

@@ -37,6 +37,9 @@ type Profile struct {
 	MarkAll bool
 	// Deaf is the length of the slices in which Receive looks at its context; other calls do not look at it at all. 0: all do, at once.
 	Deaf time.Duration
+	// HoldTimeout is how long a session may hold a message before the broker takes it away: in silence, or, with Prefetch, by closing the
+	// connection. Capabilities.MaxHold is half of it. 0: no limit.
+	HoldTimeout time.Duration
 	// CostlySessions declares that a session is not cheap.
 	CostlySessions bool
 	// MaxSessions is how many sessions the broker allows in all; more are refused with jms.ErrBusy. 0: no limit.
@@ -69,11 +72,11 @@ func LikeIBMMQ() Profile {
 
 // LikeRabbitMQ is a broker like a RabbitMQ classic queue: 256 messages pushed ahead, acknowledgements processed 5 ms after they were
 // written, what a closed connection held back at its own place, never a single one; no IDs, no delivery count, all marked redelivered
-// by a restart. Without a single active consumer a dead client is noticed after 3 heartbeats of 10 s; with one nobody can read before.
+// by a restart; a message held for 30 min (its consumer timeout) costs the connection. Without a single active consumer a dead client is noticed after 3 heartbeats of 10 s; with one nobody can read before.
 func LikeRabbitMQ() Profile {
 	return Profile{
 		Name: "memory like RabbitMQ", ReturnDelay: 30 * time.Second, Rollback: RollbackLosesConnection, Prefetch: 256,
-		AckDelay: 5 * time.Millisecond, NoIDs: true, NoDeliveryCount: true, MarkAll: true,
+		AckDelay: 5 * time.Millisecond, NoIDs: true, NoDeliveryCount: true, MarkAll: true, HoldTimeout: 30 * time.Minute,
 	}
 }
 
@@ -92,7 +95,7 @@ func (p Profile) apply(b *Broker) error {
 		v    int64
 	}{
 		{"ReturnDelay", int64(p.ReturnDelay)}, {"Prefetch", int64(p.Prefetch)}, {"AckDelay", int64(p.AckDelay)},
-		{"Deaf", int64(p.Deaf)}, {"MaxSessions", int64(p.MaxSessions)},
+		{"Deaf", int64(p.Deaf)}, {"HoldTimeout", int64(p.HoldTimeout)}, {"MaxSessions", int64(p.MaxSessions)},
 	} {
 		if f.v < 0 {
 			errs = append(errs, fmt.Errorf("memory: Profile.%s is negative; use 0 for none: %w", f.name, jms.ErrConfig))
@@ -120,6 +123,7 @@ func (p *Profile) capabilities(c *conn) jms.Capabilities {
 		AtomicSends:     p.Prefetch == 0,
 		RollbackInPlace: p.Rollback == RollbackInPlace && !p.ReturnOrder && p.Prefetch == 0,
 		ReturnsAtOnce:   p.ReturnDelay == 0 || c.q.SingleActiveConsumer && !p.RoleFirst,
+		MaxHold:         p.HoldTimeout / 2,
 		Push:            p.Prefetch > 0,
 		StableIDs:       !p.NoIDs,
 		DeliveryCount:   !p.NoDeliveryCount,

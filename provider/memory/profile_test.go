@@ -27,13 +27,13 @@ func TestCapabilitiesOfTheProfiles(t *testing.T) {
 			Broker: "memory like IBM MQ", MaxInFlight: 1000, AtomicSends: true, RollbackInPlace: true, ReturnDelay: 15 * time.Second, StableIDs: true,
 		}},
 		{"RabbitMQ", memory.LikeRabbitMQ(), memory.Queue{Name: queue}, jms.Capabilities{
-			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnDelay: 30 * time.Second, Push: true,
+			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnDelay: 30 * time.Second, MaxHold: 15 * time.Minute, Push: true,
 		}},
 		{"RabbitMQ, single active", memory.LikeRabbitMQ(), sac, jms.Capabilities{
-			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, Push: true,
+			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, MaxHold: 15 * time.Minute, Push: true,
 		}},
 		{"quorum, single active", memory.LikeQuorum(), sac, jms.Capabilities{
-			Broker: "memory like a quorum queue", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, Push: true, DeliveryCount: true,
+			Broker: "memory like a quorum queue", MaxInFlight: 256, CheapSessions: true, ReturnsAtOnce: true, MaxHold: 15 * time.Minute, Push: true, DeliveryCount: true,
 		}},
 	} {
 		if got := connect(t, newBroker(t, c.profile, c.queue), "").Capabilities(); got != c.want {
@@ -304,6 +304,48 @@ func TestHangingCallIsDeafToo(t *testing.T) {
 		if since := time.Since(start); since < time.Minute {
 			t.Fatalf("Commit returned after %v, with its context", since)
 		}
+	})
+}
+
+// TestHeldTooLong is a broker that takes back what is held for long (H10).
+func TestHeldTooLong(t *testing.T) {
+	t.Run("pull", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroker(t, memory.Profile{HoldTimeout: time.Hour})
+			send(t, b, "1", "2", "3")
+			c := connect(t, b, "")
+			one := receive(t, c, "1")
+			time.Sleep(30 * time.Minute)
+			two, three := receive(t, c, "2"), receive(t, c, "3")
+			time.Sleep(20 * time.Minute)
+			commit(t, two)
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			browse(t, b, "1")
+			wantErr(t, one.Commit(t.Context()), jms.ErrRolledBack)
+			time.Sleep(30 * time.Minute)
+			synctest.Wait()
+			browse(t, b, "1 3")
+			wantErr(t, three.Commit(t.Context()), jms.ErrRolledBack)
+			receiveOn(t, two, "1")
+			time.Sleep(2 * time.Hour)
+			wantErr(t, two.Commit(t.Context()), jms.ErrRolledBack)
+		})
+	})
+	t.Run("push", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroker(t, memory.LikeRabbitMQ())
+			send(t, b, "1", "2", "3")
+			c := connect(t, b, "")
+			receive(t, c, "1")
+			receive(t, c, "2")
+			start := time.Now()
+			<-c.Done()
+			if since := time.Since(start); since != 30*time.Minute {
+				t.Fatalf("closed after %v", since)
+			}
+			browse(t, b, "1 2 3")
+		})
 	})
 }
 

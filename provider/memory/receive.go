@@ -46,7 +46,7 @@ func (s *session) receive(ctx context.Context) (*jms.Message, error) {
 	}
 	q.counters.maxReceives = max(q.counters.maxReceives, c.waiters.n+1)
 	if e := c.takeNow(); e != nil {
-		s.held = e
+		s.hold(e)
 		return s.received(), nil
 	}
 	s.wait()

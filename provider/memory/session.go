@@ -70,10 +70,15 @@ func (s *session) unwait() {
 // hand gives a message to a waiting session. If the link is cut the client does not hear of it.
 func (s *session) hand(e *entry) {
 	s.unwait()
-	s.held = e
+	s.hold(e)
 	if !s.c.cut && !s.cut {
 		s.answer()
 	}
+}
+
+func (s *session) hold(e *entry) {
+	s.held = e
+	e.q.watchHold(e)
 }
 
 // refuse ends the client's waiting with an error. A dead client stays registered at a broker that has not noticed: it may still be given
