@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/keyseq/keyseq/orderaudit"
 )
@@ -23,6 +25,13 @@ func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 			}
 		})
 	}
+	wg.Go(func() {
+		for range 20 { // a history of half a run is whole: no record is ahead of its start
+			if v := rec.History().Check(orderaudit.Options{Incomplete: true}); hasRule(v, orderaudit.Malformed, orderaudit.G1, orderaudit.G2, orderaudit.G4) && v.Attempts > 0 {
+				t.Error(v)
+			}
+		}
+	})
 	wg.Wait()
 	h := rec.History()
 	for i := 1; i < len(h.Records); i++ {
@@ -37,4 +46,22 @@ func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 	if v.Keys != 16 || v.Messages != 8000 || v.Settled != 8000 || v.Attempts != 8000 {
 		t.Errorf("counts: %v", v)
 	}
+}
+
+// In a bubble times are virtual, so that an hour's backoff reads as an hour.
+func TestRecorderInBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := orderaudit.NewRecorder()
+		time.Sleep(time.Minute)
+		a := rec.Start("A", "k", 0, 1)
+		time.Sleep(time.Hour)
+		a.Return(orderaudit.Settled)
+		h := rec.History()
+		if h.Records[0].At != time.Minute || h.Records[1].At != time.Hour+time.Minute {
+			t.Errorf("records at %v and %v", h.Records[0].At, h.Records[1].At)
+		}
+		if v := h.Check(orderaudit.Options{}); !v.OK() {
+			t.Error(v)
+		}
+	})
 }

@@ -24,7 +24,7 @@ var outcomes = map[string]orderaudit.Outcome{
 //	A end N OUTCOME
 //	A policy N OUTCOME        an outcome without an attempt
 //	A run N...                start, return, end, all settled
-//	loss A|* MOST, done A (its latest loss), killed A, stopping A, takeover A DURATION, wait DURATION
+//	loss A|* MOST, done A (its latest loss), started A, killed A, stopping A, takeover A DURATION, wait DURATION
 func script(t *testing.T, text string) *orderaudit.History {
 	t.Helper()
 	s := scripted{key: "k", open: map[string]orderaudit.Record{}}
@@ -76,6 +76,8 @@ func (s *scripted) line(f []string) error {
 		r := s.open["loss"+f[1]]
 		r.Kind, r.Text, r.N = orderaudit.KindLossDone, "", 0
 		s.add(r)
+	case "started":
+		s.add(orderaudit.Record{Kind: orderaudit.KindStarted, Instance: f[1]})
 	case "killed":
 		s.add(orderaudit.Record{Kind: orderaudit.KindKilled, Instance: f[1]})
 	case "stopping":

@@ -32,7 +32,9 @@ A end 2 dead-lettered
 A start 3
 wait 20ms
 loss A 5
-wait 40ms
+wait 20ms
+started B
+wait 20ms
 B start 3
 wait 25ms
 A return 3 given-back
@@ -78,7 +80,7 @@ func TestTimeline(t *testing.T) {
 	}
 	for _, part := range []string{
 		"message 1, attempt 1 on A", ">1 (2)<", "message 3, attempt 1 on A", "message 3, attempt 1 on B", "unknown</title>",
-		"A: loss (cut, at most 5 in flight)", "A: killed", "B: stopping", "&lt;&amp;",
+		"A: loss (cut, at most 5 in flight)", "A: killed", "B: stopping", "B: started", "&lt;&amp;",
 	} {
 		if !strings.Contains(svg.String(), part) {
 			t.Errorf("no %q in the picture", part)
