@@ -55,3 +55,11 @@ func (m *SequenceManager) guard(what string, call func()) {
 	}()
 	call()
 }
+
+// rareCallback runs an event func that may be told on any goroutine, also on the caller's of Start: it is noted that this one is inside.
+func (m *SequenceManager) rareCallback(call func()) {
+	id := goroutineID()
+	m.callers.Store(id, true)
+	defer m.callers.Delete(id)
+	m.guard("event func", call)
+}

@@ -125,8 +125,8 @@ func (r *run) abandon(err error) {
 	m.mu.Lock()
 	m.runErr = err
 	m.mu.Unlock()
-	m.current.Store(nil)
 	m.setState(StateStopped, err)
+	m.current.Store(nil)
 	close(r.ended)
 }
 
@@ -282,11 +282,12 @@ func (r *run) finish() {
 	m.mu.Lock()
 	m.runErr = err
 	m.mu.Unlock()
-	m.current.Store(nil)
+	// The state first: from the moment that there is no run another may begin, and its states must come after this one.
 	if err != nil {
 		m.setState(StateFailed, err)
 	} else {
 		m.setState(StateStopped, nil)
 	}
+	m.current.Store(nil)
 	close(r.ended)
 }

@@ -33,6 +33,7 @@ type SequenceManager struct {
 	current      atomic.Pointer[run] // nil: stopped
 	readerID     atomic.Int64        // goroutines that call the user's code, beside the workers
 	supervisorID atomic.Int64
+	callers      sync.Map // goroutines inside a rareCallback
 
 	mu        sync.Mutex
 	state     State
@@ -167,13 +168,23 @@ func (m *SequenceManager) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// takeKept takes the link that Stop has left open, if it still is.
+// takeKept takes the link that Stop has left open, if it still is good. Its idle sessions hold nothing, so nothing is lost with one that is not.
 func (m *SequenceManager) takeKept() *link {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	l := m.kept
 	m.kept = nil
+	m.mu.Unlock()
+	if l != nil && l.lost.Load() {
+		m.closeKept(l)
+		return nil
+	}
 	return l
+}
+
+func (m *SequenceManager) closeKept(l *link) {
+	if err := m.closeLink(l); err != nil {
+		m.log.Warn("closing the connection failed; the broker will notice", "queue", m.queue, "error", err)
+	}
 }
 
 // Stop receives no more and finishes everything that was received; keys in a retry pause are given back. Then a standby may take over; where the
@@ -200,9 +211,7 @@ func (m *SequenceManager) endCurrent(ctx context.Context, wish int32) error {
 	}
 	if wish >= wishShutdown && err == nil {
 		if l := m.takeKept(); l != nil {
-			if err := m.closeLink(l); err != nil {
-				m.log.Warn("closing the connection failed; the broker will notice", "queue", m.queue, "error", err)
-			}
+			m.closeKept(l)
 		}
 	}
 	return err
@@ -255,6 +264,9 @@ func (m *SequenceManager) Err() error {
 func (m *SequenceManager) inCallback() bool {
 	id := goroutineID()
 	if id == m.readerID.Load() || id == m.supervisorID.Load() {
+		return true
+	}
+	if _, calling := m.callers.Load(id); calling {
 		return true
 	}
 	inside := false

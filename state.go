@@ -71,7 +71,7 @@ func (m *SequenceManager) setState(to State, err error) {
 	m.log.Info("state", "queue", m.queue, "from", from.String(), "to", to.String(), "error", err)
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].State; f != nil {
-			m.guard("event func", func() { f(from, to, err) })
+			m.rareCallback(func() { f(from, to, err) })
 		}
 	}
 }
