@@ -1,0 +1,18 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/keyseq/keyseq/provider/providertest"
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
+)
+
+// TestManager runs the manager's guarantees on both types of queues, with a single active consumer.
+func TestManager(t *testing.T) {
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		h := harness(brokertest.Single(kind))
+		h.Quiet = time.Second // a busy machine is slow to deliver bodies of 1 MiB
+		providertest.RunManager(t, h)
+	})
+}
