@@ -56,7 +56,7 @@ func (r *run) activate(l *link) error {
 	delay := r.quarantine(l, elected)
 	if delay > 0 {
 		m.setState(StateStandby, nil)
-		m.log.Info("waiting before the first receive: what an earlier reader held may still be locked", "queue", m.queue, "wait", delay)
+		m.log.Info("waiting before the first receive, for what an earlier reader may still hold or run", "queue", m.queue, "wait", delay)
 		ctx, cancel := context.WithTimeout(r.wanted, delay)
 		defer cancel()
 		select {
@@ -73,32 +73,43 @@ func (r *run) activate(l *link) error {
 	return nil
 }
 
-// quarantine is how long to wait before the first receive on a link. In a process that has read before, its own losses are covered by
-// their deadline; another instance may have been active in between only where there is an election.
+// quarantine is how long to wait before the first receive on a link, for two reasons: what an earlier reader held may still be locked, and
+// where there is an election, tasks of the predecessor may still be ending. In a process that has read before, its own losses are
+// covered by their deadline; another instance may have been active in between only where there is an election.
 func (r *run) quarantine(l *link, elected bool) time.Duration {
 	m := r.m
 	m.mu.Lock()
 	first := !m.everRead
 	m.mu.Unlock()
-	delay := l.returnDelay
-	switch {
-	case elected && m.cfg.TakeoverDelay > 0:
-		delay = m.cfg.TakeoverDelay
-	case !elected && !first:
-		return 0
-	}
-	if delay == 0 {
-		return 0
-	}
-	if starter, ok := l.conn.(jms.CleanStarter); ok {
-		clean, err := bounded(r.wanted, m.cfg.CallTimeout, starter.CleanStart, nil)
-		if err != nil {
-			m.log.Warn("the broker does not say whether an earlier reader may still hold messages: waiting", "queue", m.queue, "wait", delay, "error", err)
-		} else if clean {
-			return 0
+	var locked, ending time.Duration
+	if (first || elected) && l.returnDelay > 0 && !r.ask("whether an earlier reader may still hold messages", func(ctx context.Context) (bool, error) {
+		starter, ok := l.conn.(jms.CleanStarter)
+		if !ok {
+			return false, nil
 		}
+		return starter.CleanStart(ctx)
+	}) {
+		locked = l.returnDelay
 	}
-	return delay
+	if elected && m.cfg.TakeoverDelay > 0 && !r.ask("how the active instance before this one ended", func(ctx context.Context) (bool, error) {
+		predecessor, ok := l.conn.(jms.Predecessor)
+		if !ok {
+			return false, nil
+		}
+		return predecessor.EndedInOrder(ctx)
+	}) {
+		ending = m.cfg.TakeoverDelay
+	}
+	return max(locked, ending)
+}
+
+// ask puts a question to the broker; no answer is no.
+func (r *run) ask(what string, question func(context.Context) (bool, error)) bool {
+	yes, err := bounded(r.wanted, r.m.cfg.CallTimeout, question, nil)
+	if err != nil {
+		r.m.log.Warn("the broker does not say "+what+": waiting", "queue", r.m.queue, "error", err)
+	}
+	return yes && err == nil
 }
 
 // await makes a call that may wait for ever, until a wish is made. One that does not return then is left alone.

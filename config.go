@@ -49,8 +49,9 @@ type Config struct {
 	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it.
 	MaxHold time.Duration
 	// TakeoverDelay is how long a new active instance waits before its first task, so that tasks of its predecessor have ended and
-	// what it held is back. 0: the return delay, and nothing if the broker says that the predecessor ended in order. Two tasks of a key never run in
-	// two processes at once if a task ends within TakeoverDelay after its context is cancelled.
+	// what it held is back; it does not wait if the broker knows that the predecessor ended in order. 0, the default: only for the return
+	// delay, and not if the broker knows that nothing is locked. Two tasks of a key never run in two processes at once if a task ends
+	// within TakeoverDelay after its context is cancelled.
 	TakeoverDelay time.Duration
 	// CallTimeout bounds every call to the broker but a Receive that waits: 10 ms to 1 h. Default 30 s. A settlement that overruns it frees its
 	// worker; its key waits until the call returns.

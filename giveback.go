@@ -37,6 +37,9 @@ func (r *run) lossBegins() {
 
 // lossEnds: the lost session is closed as far as it can be; from now on the broker has the return delay to notice.
 func (r *run) lossEnds(delay time.Duration) {
+	if delay > 0 {
+		delay += returnMargin
+	}
 	r.m.mu.Lock()
 	r.m.losing--
 	if at := time.Now().Add(delay); at.After(r.m.readAfter) {
@@ -45,6 +48,9 @@ func (r *run) lossEnds(delay time.Duration) {
 	r.m.mu.Unlock()
 	r.ring()
 }
+
+// returnMargin is added to a return delay: a broker that acts at the very end of it must be first.
+const returnMargin = 10 * time.Millisecond
 
 // readable says whether everything lost is back in the queue; if not, how long to wait (0: until a close has returned).
 func (m *SequenceManager) readable() (ok bool, wait time.Duration) {
@@ -97,7 +103,7 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	err, overran := r.rollback(k, s)
 	switch {
 	case overran:
-		return true // the key is pinned until the call returns
+		return true // the key stays blocked until the call returns
 	case err == nil:
 		s.link.pool.put(s)
 		return true
@@ -131,7 +137,7 @@ func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 		return err, false
 	default:
 	}
-	r.m.d.Pin(k)
+	mark := r.m.d.Pin(k)
 	r.stuck(k.Name(), "rollback")
 	go func() {
 		if err := <-back; err == nil {
@@ -139,7 +145,7 @@ func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 		} else {
 			r.discard(s, !errors.Is(err, jms.ErrRolledBack))
 		}
-		r.m.d.Unpin(k)
+		r.m.d.Unpin(k, mark) // and what came of the key meanwhile goes back too
 		r.ring()
 	}()
 	return nil, true

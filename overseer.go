@@ -74,7 +74,7 @@ func (r *run) stuck(key, call string) {
 	report.Reason = call + " does not return: " + report.Reason
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].Stuck; f != nil {
-			m.guard("event func", func() { f(report) })
+			m.rareCallback(func() { f(report) })
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (m *SequenceManager) oldTask() time.Duration {
 func (r *run) lookForBlocked(now time.Time) {
 	m := r.m
 	s := m.d.Stats()
-	windowFull := s.Full && s.Running < m.cfg.Workers && s.Ready == 0 && s.Held >= s.Limits.Items
+	windowFull := s.Full && s.Running < m.cfg.Workers && s.Ready == 0 && s.Held >= s.Limits.Items && s.Paused+s.Blocked > 0
 	workersOld := false
 	if s.Running >= m.cfg.Workers && s.Ready > 0 {
 		workersOld = true
@@ -105,7 +105,7 @@ func (r *run) lookForBlocked(now time.Time) {
 	if !windowFull && !workersOld {
 		return
 	}
-	what := "held messages fill the window and no key can move"
+	what := "messages of waiting keys fill the window while workers are idle"
 	if workersOld {
 		what = "all workers sit in old tasks while keys wait"
 	}
@@ -117,7 +117,7 @@ func (r *run) lookForBlocked(now time.Time) {
 	m.log.Warn(what, "queue", m.queue, "in_flight", s.Held, "max_in_flight", s.Limits.Items, "keys", keys)
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].Blocked; f != nil {
-			m.guard("event func", func() { f(reports) })
+			m.rareCallback(func() { f(reports) })
 		}
 	}
 }

@@ -141,7 +141,11 @@ func (r *run) discard(s *session, lost bool) {
 		r.lossBegins()
 	}
 	go func() {
-		if err := boundedErr(r.values, r.m.cfg.CallTimeout, s.Close); err != nil {
+		err := boundedErr(r.values, r.m.cfg.CallTimeout, s.Close)
+		if errors.Is(err, errOverrun) {
+			// Nobody knows how long the broker will count it as alive: only the end of the connection settles that.
+			r.linkLost(s.link, fmt.Errorf("%w: a broken session cannot be closed: %w", jms.ErrConnectionLost, err))
+		} else if err != nil {
 			r.m.log.Debug("closing a broken session", "queue", r.m.queue, "error", err)
 		}
 		if lost {

@@ -74,9 +74,17 @@ type Elector interface {
 // CleanStarter is implemented by a Connection that can tell whether an earlier reader, known or dead, may still hold messages.
 type CleanStarter interface {
 	// CleanStart reports true if no message of the queue can be locked by a reader that has ended (it ended in order, or the broker
-	// has already taken back what it held). The manager then reads at once instead of waiting for ReturnDelay or TakeoverDelay. It is
+	// has already taken back what it held). The manager then reads at once instead of waiting for ReturnDelay. It is
 	// called once, after AwaitActive and before the first OpenSession. On an error the manager waits.
 	CleanStart(ctx context.Context) (bool, error)
+}
+
+// Predecessor is implemented by a Connection that knows how the active instance before this one ended.
+type Predecessor interface {
+	// EndedInOrder reports true if it closed its connection by itself when nothing of it ran any more, or if there was none. The manager then
+	// does not wait for Config.TakeoverDelay. It is called once, after AwaitActive and before the first OpenSession. On an error the
+	// manager waits.
+	EndedInOrder(ctx context.Context) (bool, error)
 }
 
 // Inquirer is implemented by a Connection whose queue carries a backout rule (IBM MQ: BOQNAME and BOTHRESH).

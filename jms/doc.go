@@ -3,7 +3,7 @@
 // Who uses keyseq needs two names of it, Message and Outgoing, and package keyseq repeats both. Who writes a provider for
 // another broker implements three small interfaces (ConnectionFactory, Connection, Session: ten methods), says in Capabilities
 // how the broker differs, and runs package providertest on the result. Further powers are optional interfaces of a Connection:
-// Elector, Inquirer, QueueChecker, CleanStarter. Interfaces add methods, Capabilities describe behaviour, never both for
+// Elector, Predecessor, CleanStarter, Inquirer, QueueChecker. Interfaces add methods, Capabilities describe behaviour, never both for
 // one thing.
 //
 // # What the manager does with it

@@ -16,9 +16,19 @@ func (d *Dispatcher[T, W]) Resume() {
 	d.start(w, spawn)
 }
 
+func (d *Dispatcher[T, W]) setBlocked(k *Key[T], blocked bool) {
+	switch {
+	case blocked && !k.blocked:
+		d.blocked++
+	case !blocked && k.blocked:
+		d.blocked--
+	}
+	k.blocked = blocked
+}
+
 // block lets a key start nothing more; what it runs goes on. The lock is held.
 func (d *Dispatcher[T, W]) block(k *Key[T]) {
-	k.blocked = true
+	d.setBlocked(k, true)
 	switch k.state {
 	case stateReady:
 		d.unready(k)
@@ -64,7 +74,12 @@ func (d *Dispatcher[T, W]) Release(k *Key[T]) bool {
 		d.mu.Unlock()
 		return false
 	}
-	k.blocked, k.listed = false, false
+	k.listed = false
+	if k.pins > 0 {
+		d.mu.Unlock()
+		return true
+	}
+	d.setBlocked(k, false)
 	if k.state == stateResting {
 		d.next(k)
 	}
@@ -103,24 +118,30 @@ func (d *Dispatcher[T, W]) Returned(n int) {
 	d.mu.Unlock()
 }
 
-// Pin keeps a blocked key blocked, also after Release, until Unpin: a call that concerns one of its items has not come back.
-func (d *Dispatcher[T, W]) Pin(k *Key[T]) {
+// Pin keeps a blocked key blocked, also after Release, until Unpin with the same mark: a call that concerns one of its items has not come
+// back.
+func (d *Dispatcher[T, W]) Pin(k *Key[T]) (mark uint64) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	k.pins++
-	d.mu.Unlock()
+	return d.drops
 }
 
-// Unpin ends a Pin.
-func (d *Dispatcher[T, W]) Unpin(k *Key[T]) {
+// Unpin ends a Pin: the key is reported by Leaving once more, for what was added meanwhile may be later than the item of the call. After a
+// DropAll it does nothing.
+func (d *Dispatcher[T, W]) Unpin(k *Key[T], mark uint64) {
 	d.mu.Lock()
-	k.pins--
-	if k.state == stateResting {
-		d.next(k)
+	defer d.mu.Unlock()
+	if mark != d.drops {
+		return
 	}
-	w, spawn := d.wakeForReady()
-	d.ring()
-	d.mu.Unlock()
-	d.start(w, spawn)
+	k.pins--
+	if k.listed {
+		k.again = true
+		return
+	}
+	k.listed = true
+	d.leaving = append(d.leaving, k)
 }
 
 // DropAll removes from every key everything that does not run and lifts every block: the items are lost to this dispatcher and will come
@@ -136,12 +157,14 @@ func (d *Dispatcher[T, W]) DropAll() (items []T) {
 		items = append(items, dropped...)
 		d.room.held -= len(dropped)
 		d.room.bytes -= size
-		k.blocked, k.listed, k.again = false, false, false
+		d.setBlocked(k, false)
+		k.listed, k.again, k.pins = false, false, 0
 		if k.state == stateResting {
 			d.next(k)
 		}
 	})
 	d.leaving = nil
+	d.drops++
 	d.ring()
 	return items
 }

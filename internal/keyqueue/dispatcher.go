@@ -21,6 +21,8 @@ type Dispatcher[T, W any] struct {
 	room   room
 
 	halted  bool      // nothing starts, on any key
+	blocked int       // keys that are
+	drops   uint64    // calls of DropAll
 	leaving []*Key[T] // keys blocked by a turn, not yet taken by Leaving
 
 	idle    *Worker[T, W] // parked, last in first out
@@ -65,7 +67,8 @@ func (d *Dispatcher[T, W]) AddAlone(name string, item T, size int) {
 func (d *Dispatcher[T, W]) AddLeaving(name string, item T, size int) {
 	d.mu.Lock()
 	k := d.table.alone(name)
-	k.blocked, k.listed = true, true
+	d.setBlocked(k, true)
+	k.listed = true
 	d.leaving = append(d.leaving, k)
 	d.append(k, item, size)
 }
@@ -150,7 +153,7 @@ func (d *Dispatcher[T, W]) finish(k *Key[T], t Turn) {
 		d.ring()
 		return
 	case turnLeft, turnStay:
-		k.blocked = true
+		d.setBlocked(k, true)
 		if k.listed {
 			k.again = true
 		} else {
@@ -178,7 +181,7 @@ func (d *Dispatcher[T, W]) pop(k *Key[T]) {
 // next decides what a key does that neither runs nor pauses. The lock is held.
 func (d *Dispatcher[T, W]) next(k *Key[T]) {
 	switch {
-	case k.blocked || k.pins > 0:
+	case k.blocked:
 		k.state = stateResting
 	case k.head != nil:
 		d.makeReady(k)

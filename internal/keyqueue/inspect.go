@@ -71,6 +71,7 @@ func (d *Dispatcher[T, W]) Each(see func(View[T])) {
 type Stats struct {
 	Workers, Running, Detached int
 	Ready, Paused, Keys        int
+	Blocked                    int // keys that start nothing until released
 	Held                       int // items and reserved places
 	Bytes                      int64
 	Limits                     Limits
@@ -83,7 +84,7 @@ func (d *Dispatcher[T, W]) Stats() Stats {
 	defer d.mu.Unlock()
 	s := Stats{
 		Workers: len(d.all) - d.loose, Running: d.running, Detached: d.loose,
-		Ready: d.ready.n, Paused: len(d.pauses.keys), Keys: d.table.live,
+		Ready: d.ready.n, Paused: len(d.pauses.keys), Blocked: d.blocked, Keys: d.table.live,
 		Held: d.room.held, Bytes: d.room.bytes, Limits: d.room.limits, Full: d.room.full(),
 	}
 	for k := d.table.lone; k != nil; k = k.chain {

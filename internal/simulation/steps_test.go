@@ -1,0 +1,106 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/memory"
+)
+
+// do lets a step happen. What may lose messages is recorded as a loss, so that the audit knows what may repeat.
+func (w *world) do(st step) {
+	names := w.names()
+	name := names[st.n%uint64(len(names))]
+	w.logs.add("step", st.String())
+	loss := w.rec.Loss("", stepNames[st.kind], 0)
+	settled := 40 * time.Second // by then it has happened, whatever was late
+	switch st.kind {
+	case breakLink:
+		_, _ = w.broker.Break(queue, memory.Loss{})
+	case breakLate:
+		_, _ = w.broker.Break(queue, memory.Loss{Client: time.Duration(st.n%3000) * time.Millisecond})
+	case loseSession, takeBack:
+		held, _ := w.broker.Held(queue)
+		if len(held) > 0 {
+			id := held[st.n%uint64(len(held))].ID
+			if st.kind == loseSession {
+				_ = w.broker.LoseSession(id, memory.Loss{})
+			} else {
+				_ = w.broker.TakeBack(id)
+			}
+		}
+	case loseReceive:
+		_, _ = w.broker.LoseReceive(queue, memory.Loss{})
+	case commitRolledBack:
+		w.fault(memory.CallCommit, fault{err: jms.ErrRolledBack})
+	case commitLostReply:
+		w.fault(memory.CallCommit, fault{after: true, err: jms.ErrCommitUnknown})
+	case commitLostBefore:
+		w.fault(memory.CallCommit, fault{err: jms.ErrCommitUnknown})
+	case commitBusy:
+		w.fault(memory.CallCommit, fault{err: jms.ErrBusy})
+	case commitHangs:
+		w.fault(memory.CallCommit, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case receiveHangs:
+		w.fault(memory.CallReceive, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case rollbackFails:
+		w.fault(memory.CallRollback, fault{err: []error{jms.ErrSessionLost, jms.ErrRolledBack, jms.ErrConnectionLost}[st.n%3]})
+	case rollbackHangs:
+		w.fault(memory.CallRollback, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case openBusy:
+		w.fault(memory.CallOpenSession, fault{err: jms.ErrBusy})
+	case connectFails:
+		w.fault(memory.CallConnect, fault{err: jms.ErrConnectionLost})
+	case closeFails:
+		w.fault(memory.CallCloseConnection, fault{hang: time.Duration(st.n%10) * time.Second})
+	case restartBroker:
+		w.broker.Restart()
+	case inhibitGet:
+		w.inhibit(w.broker.InhibitGet, queue)
+	case deadLettersInhibited:
+		w.inhibit(w.broker.InhibitPut, deadQueue)
+	case quiesce:
+		w.broker.Quiesce()
+		time.Sleep(5 * time.Second)
+		w.broker.Restart()
+	case stopStart, shutdownStart, shutdownAtOnce:
+		w.restart(name, st.kind)
+	}
+	time.Sleep(settled)
+	loss.Done()
+}
+
+func (w *world) fault(kind memory.CallKind, f fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults[kind] = append(w.faults[kind], f)
+}
+
+func (w *world) inhibit(set func(string, bool) error, name string) {
+	_ = set(name, true)
+	time.Sleep(6 * time.Second)
+	_ = set(name, false)
+}
+
+// restart ends an instance in one of the ways and starts it again.
+func (w *world) restart(name string, how stepKind) {
+	w.rec.InstanceStopping(name)
+	m := w.managers[name]
+	done := m.Done() // of this run: another step may start the next
+	limit := 20 * time.Second
+	if how == shutdownAtOnce {
+		limit = 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	// ErrDrainTimeout is a right answer here: the start that follows waits for the rest.
+	if how == stopStart {
+		_ = m.Stop(ctx)
+	} else {
+		_ = m.Shutdown(ctx)
+	}
+	<-done
+	w.rec.InstanceStarted(name)
+	w.start(name)
+}

@@ -1,0 +1,369 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/orderaudit"
+	"github.com/keyseq/keyseq/provider/memory"
+)
+
+const (
+	queue, deadQueue, outQueue = "Q", "Q.DEAD", "OUT"
+	taskTimeout                = 5 * time.Second
+	callTimeout                = 4 * time.Second
+	takeover                   = 12 * time.Second
+	settleWithin               = 12 * time.Hour
+)
+
+// world is one run of a schedule.
+type world struct {
+	t      *testing.T
+	s      schedule
+	broker *memory.Broker
+	rec    *orderaudit.Recorder
+	logs   *logBuffer
+
+	mu       sync.Mutex
+	managers map[string]*keyseq.SequenceManager
+	sent     map[string]int64            // messages of a key
+	faults   map[memory.CallKind][]fault // pending, one call each
+	running  map[string]int              // tasks of an instance
+	started  map[string]bool             // instance/key/seq
+	begun    map[string]int
+	problems []string
+}
+
+type fault struct {
+	after bool
+	err   error
+	hang  time.Duration
+}
+
+func newWorld(t *testing.T, s schedule) *world {
+	w := &world{t: t, s: s, rec: orderaudit.NewRecorder(), managers: map[string]*keyseq.SequenceManager{}, sent: map[string]int64{},
+		faults: map[memory.CallKind][]fault{}, running: map[string]int{}, started: map[string]bool{}, begun: map[string]int{}, logs: &logBuffer{}}
+	b, err := memory.NewBroker(profiles[s.profile], memory.Queue{Name: queue, SingleActiveConsumer: s.sac}, memory.Queue{Name: deadQueue}, memory.Queue{Name: outQueue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.broker = b
+	b.SetHook(w.hook)
+	instances := []string{"A"}
+	if s.sac {
+		instances = append(instances, "B")
+	}
+	for _, name := range instances {
+		w.managers[name] = w.manager(name)
+	}
+	return w
+}
+
+func (w *world) manager(name string) *keyseq.SequenceManager {
+	m, err := keyseq.NewSequenceManager(queue, w.broker, &task{w, name}, keyseq.KeyFromProperty("key"), func(c *keyseq.Config) {
+		c.Workers, c.MaxInFlight = w.s.workers, w.s.maxInFlight
+		c.TaskTimeout, c.CallTimeout = taskTimeout, callTimeout
+		c.Retry = keyseq.RetryPolicy{MaxRetries: w.s.maxRetries, Backoff: keyseq.StepBackoff(0, 100*time.Millisecond, 2*time.Second, 7*time.Second)}
+		if w.s.deadLetters {
+			c.DeadLetterQueue = deadQueue
+		}
+		c.MaxHold = w.s.maxHold
+		c.SingleActiveConsumer = w.s.sac
+		c.Reconnect = keyseq.FixedBackoff(300 * time.Millisecond)
+		c.DrainTimeout = 10 * time.Second
+		c.ClientName = name
+		if w.s.sac {
+			c.TakeoverDelay = takeover
+		}
+		c.Logger = w.logs.logger(name)
+		c.Events = []keyseq.Events{w.events(name)}
+	})
+	if err != nil {
+		w.t.Fatalf("%v%v", w.s, err)
+	}
+	return m
+}
+
+// hook lets one call after the other have a fault of its kind.
+func (w *world) hook(ctx context.Context, c memory.Call) error {
+	w.mu.Lock()
+	list := w.faults[c.Kind]
+	i := slices.IndexFunc(list, func(f fault) bool { return f.after == c.After })
+	if i < 0 || c.Queue != queue {
+		w.mu.Unlock()
+		return nil
+	}
+	f := list[i]
+	w.faults[c.Kind] = slices.Delete(slices.Clone(list), i, i+1)
+	w.mu.Unlock()
+	w.logs.add("hook", fmt.Sprintf("%v after=%t by %s: hang %v, error %v", c.Kind, c.After, c.Client, f.hang, f.err))
+	if f.hang > 0 {
+		time.Sleep(f.hang)
+	}
+	return f.err
+}
+
+func (w *world) send() {
+	for i := range w.s.messages {
+		key := "k" + strconv.Itoa(int(w.s.choice("", int64(i), 0, "key")*float64(w.s.keys)))
+		seq := w.sent[key]
+		w.sent[key]++
+		_, err := w.broker.Send(jms.Outgoing{Queue: queue, Body: []byte(key), Properties: map[string]any{"key": key, "seq": seq}})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.rec.Sent(key, seq)
+	}
+}
+
+func seqOf(m *keyseq.Message) int64 {
+	seq, _ := m.Properties["seq"].(int64)
+	return seq
+}
+
+// task is the listener of one instance.
+type task struct {
+	w    *world
+	name string
+}
+
+var errTask = errors.New("task failed")
+
+func (t *task) DoTask(ctx context.Context, d *keyseq.Delivery) error {
+	w, seq := t.w, seqOf(d.Message)
+	n := w.enter(t.name, d)
+	a := w.rec.Start(t.name, d.Key, seq, 0)
+	defer w.leave(t.name)
+	err := t.work(ctx, d, seq, n)
+	switch {
+	case err == nil:
+		a.Return(orderaudit.Settled)
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), keyseq.ErrTaskTimeout):
+		a.Return(orderaudit.GivenBack)
+	default:
+		a.Return(orderaudit.Failed)
+	}
+	if err != nil && w.s.choice(d.Key, seq, n, "how") < 0.1 {
+		panic(err)
+	}
+	if err != nil && w.s.choice(d.Key, seq, n, "exit") < 0.1 {
+		runtime.Goexit()
+	}
+	return err
+}
+
+func (t *task) work(ctx context.Context, d *keyseq.Delivery, seq int64, n int) error {
+	w := t.w
+	pick := func(what string) float64 { return w.s.choice(d.Key, seq, n, what) }
+	length := time.Duration(pick("length") * pick("short") * float64(2*time.Second))
+	deaf := pick("deaf") < 0.2
+	if pick("slow") < w.s.slow {
+		length = taskTimeout + time.Duration(pick("length")*float64(4*time.Second))
+	}
+	if err := d.Send(context.Background(), keyseq.Outgoing{Queue: outQueue, Properties: map[string]any{"key": d.Key, "seq": seq}}); err != nil {
+		return err
+	}
+	if deaf {
+		time.Sleep(length)
+	} else {
+		timer := time.NewTimer(length)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if deaf && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if pick("fails") < w.s.failures {
+		if pick("after") < 0.2 {
+			return keyseq.RetryAfter(time.Duration(pick("pause")*float64(3*time.Second)), errTask)
+		}
+		return errTask
+	}
+	return nil
+}
+
+func (*task) OnMessageError(context.Context, *keyseq.Delivery, error, bool) {}
+
+// enter counts a task that begins, and how often this message has been begun: what a task does follows from that.
+func (w *world) enter(name string, d *keyseq.Delivery) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[name]++
+	w.started[fmt.Sprint(name, d.Key, seqOf(d.Message))] = true
+	if w.running[name] > w.s.workers {
+		w.problems = append(w.problems, fmt.Sprintf("G7: %d tasks run on %s, Workers is %d", w.running[name], name, w.s.workers))
+	}
+	id := fmt.Sprint(d.Key, "/", seqOf(d.Message))
+	w.begun[id]++
+	return w.begun[id]
+}
+
+func (w *world) leave(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[name]--
+}
+
+func (w *world) events(name string) keyseq.Events {
+	// What has an attempt ends once; an innocent that was only held has none.
+	ends := func(e keyseq.MessageEvent, outcome orderaudit.Outcome, always bool) {
+		id := fmt.Sprint(name, e.Delivery.Key, seqOf(e.Delivery.Message))
+		w.mu.Lock()
+		started := w.started[id]
+		delete(w.started, id)
+		w.mu.Unlock()
+		if started || always {
+			w.rec.End(name, e.Delivery.Key, seqOf(e.Delivery.Message), outcome)
+		}
+	}
+	end := func(outcome orderaudit.Outcome) func(keyseq.MessageEvent) {
+		return func(e keyseq.MessageEvent) { ends(e, outcome, true) }
+	}
+	return keyseq.Events{
+		Received: func(e keyseq.MessageEvent) {
+			if s := w.managers[name].Snapshot(); s.InFlight > w.s.maxInFlight {
+				w.mu.Lock()
+				w.problems = append(w.problems, fmt.Sprintf("G7: %d messages in flight on %s, MaxInFlight is %d", s.InFlight, name, w.s.maxInFlight))
+				w.mu.Unlock()
+			}
+		},
+		Committed: end(orderaudit.Settled), DeadLettered: end(orderaudit.DeadLettered), Discarded: end(orderaudit.Discarded),
+		RolledBack: func(e keyseq.MessageEvent) {
+			outcome := orderaudit.GivenBack
+			if errors.Is(e.Err, jms.ErrCommitUnknown) {
+				outcome = orderaudit.Unknown
+			}
+			ends(e, outcome, false)
+		},
+	}
+}
+
+// run plays the schedule and returns what is wrong with it, "" if nothing.
+func (w *world) run() string {
+	w.send()
+	ctx := context.Background()
+	for _, name := range w.names() {
+		if w.s.sac {
+			w.rec.Takeover(name, takeover)
+		}
+		w.start(name)
+	}
+	var all sync.WaitGroup
+	for _, st := range w.s.steps {
+		all.Go(func() {
+			time.Sleep(st.at)
+			w.do(st)
+		})
+	}
+	all.Wait()
+	w.mu.Lock()
+	clear(w.faults)
+	w.mu.Unlock()
+	began := time.Now()
+	for w.broker.Depth(queue) > 0 {
+		time.Sleep(time.Second)
+		if time.Since(began) > settleWithin {
+			return w.stuck()
+		}
+	}
+	for _, name := range w.names() {
+		stop, cancel := context.WithTimeout(ctx, time.Hour)
+		if err := w.managers[name].Shutdown(stop); err != nil {
+			w.problems = append(w.problems, fmt.Sprintf("shutdown of %s: %v", name, err))
+		}
+		cancel()
+	}
+	defer time.Sleep(time.Minute) // calls that hang return within it
+	defer w.broker.Close()
+	return w.judge()
+}
+
+// end ends a run that has failed, so that its bubble can be left.
+func (w *world) end() {
+	for _, name := range w.names() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		_ = w.managers[name].Shutdown(ctx)
+		cancel()
+	}
+	w.broker.Close()
+	time.Sleep(time.Hour)
+}
+
+func (w *world) names() []string {
+	if w.s.sac {
+		return []string{"A", "B"}
+	}
+	return []string{"A"}
+}
+
+// start tries until the manager runs.
+func (w *world) start(name string) {
+	for {
+		err := w.managers[name].Start(context.Background())
+		if err == nil {
+			return
+		}
+		if errors.Is(err, keyseq.ErrRunning) { // another step has started it
+			return
+		}
+		if errors.Is(err, jms.ErrConfig) {
+			w.mu.Lock()
+			w.problems = append(w.problems, fmt.Sprintf("start of %s: %v", name, err))
+			w.mu.Unlock()
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (w *world) stuck() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "stuck: %d messages of %d are left after %v\n", w.broker.Depth(queue), w.s.messages, settleWithin)
+	for _, name := range w.names() {
+		fmt.Fprintf(&b, "%s: %+v\n", name, w.managers[name].Snapshot())
+	}
+	return b.String()
+}
+
+func (w *world) judge() string {
+	out, err := w.broker.Browse(outQueue)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i := range out {
+		key, _ := out[i].Properties["key"].(string)
+		count[fmt.Sprint(key, "/", seqOf(&out[i]))]++
+	}
+	p := profiles[w.s.profile]
+	v := w.rec.History().Check(orderaudit.Options{AckDelay: p.AckDelay})
+	problems := slices.Clone(w.problems)
+	if err := v.Err(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	if p.Prefetch == 0 && v.Uncertain == 0 { // atomic sends: each committed message has sent exactly once
+		for key, n := range count {
+			if n != 1 {
+				problems = append(problems, fmt.Sprintf("outputs: %s came out %d times", key, n))
+			}
+		}
+		if want := v.Settled; len(count) != want {
+			problems = append(problems, fmt.Sprintf("outputs: %d messages have sent, %d were settled", len(count), want))
+		}
+	}
+	return strings.Join(problems, "\n")
+}
