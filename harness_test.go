@@ -158,7 +158,13 @@ func (r *rig) send(key string, numbers ...int) {
 // interleaved sends the messages 0 to each-1 of the keys k0, k1 and so on: first all with number 0, then all with number 1.
 func (r *rig) interleaved(keys, each int) {
 	r.Helper()
-	for n := range each {
+	r.interleavedFrom(keys, 0, each)
+}
+
+// interleavedFrom is interleaved for the numbers from to to-1.
+func (r *rig) interleavedFrom(keys, from, to int) {
+	r.Helper()
+	for n := from; n < to; n++ {
 		for k := range keys {
 			r.send(fmt.Sprint("k", k), n)
 		}
@@ -315,6 +321,22 @@ func (r *rig) messageErrors() []messageError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]messageError(nil), r.errs...)
+}
+
+// hook has hook see every call to the broker, one after another: it must not wait, and may share variables with r.locked.
+func (r *rig) hook(hook func(c memory.Call) error) {
+	r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return hook(c)
+	})
+}
+
+// locked runs f while no hook runs.
+func (r *rig) locked(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
 }
 
 // losing records a loss of everything that a manager has in flight, while cause causes it.

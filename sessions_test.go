@@ -171,7 +171,7 @@ func TestB03_AFailedCommitEndsItsSession(t *testing.T) {
 		profiles(t, func(r *rig) {
 			r.interleaved(3, 4)
 			failed := 0
-			r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+			r.hook(func(c memory.Call) error {
 				if c.Kind != memory.CallCommit || c.After || string(c.Message.Body) != "k1.1" || failed == 3 {
 					return nil
 				}
@@ -205,7 +205,7 @@ func TestB03_AFailedCommitEndsItsSession(t *testing.T) {
 func TestB10_FailuresToReceiveLeakNoSession(t *testing.T) {
 	bubble(t, func(r *rig) {
 		receives := 0
-		r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+		r.hook(func(c memory.Call) error {
 			if c.Kind == memory.CallReceive && !c.After {
 				if receives++; receives%2 == 0 {
 					return errors.New("code 2195")
