@@ -48,7 +48,7 @@ func TestNumberOfStates(t *testing.T) {
 		states int
 	}{
 		{"one process", func(c *Config) { c.Keys, c.TaskFails = []uint8{0, 1, 0}, true }, 46151},
-		{"two processes", func(c *Config) { c.Keys, c.Standby, c.Shutdowns = []uint8{0, 1, 0}, true, 1 }, 146874},
+		{"two processes", func(c *Config) { c.Keys, c.Standby, c.Shutdowns, c.Faults = []uint8{0, 1, 0}, true, 1, 1 }, 19063},
 	} {
 		c := with(v.name, v.f)
 		if r := c.Explore(testLimit); r.States != v.states {
