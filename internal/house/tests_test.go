@@ -2,6 +2,7 @@ package house
 
 import (
 	"go/ast"
+	"go/types"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ var goleakNames = []string{"VerifyTestMain", "Find"}
 
 // noLeakCheck are test packages without goleak, with the reason.
 var noLeakCheck = map[string]string{
+	"jms":   "declarations and values: nothing in it starts a goroutine",
 	"tools": "checks the project's documents and packs archives; starts no goroutine and is no part of the library",
 }
 
@@ -62,16 +64,20 @@ func TestLeaksAreChecked(t *testing.T) {
 // sleepingTests are test files that may call time.Sleep outside a synctest
 // bubble of their own, with the reason.
 var sleepingTests = map[string]string{
-	"provider/providertest/faults_test.go": "these broken providers run inside the suite's bubbles: their sleeps are virtual",
-	"provider/rabbitmq/loss_test.go":       "a quorum queue younger than a second does not survive a kill -9 on RabbitMQ 3.10, and nothing tells its age",
+	"provider/providertest":                                  "the broken providers run inside the suite's bubbles: their sleeps are virtual",
+	"provider/rabbitmq/loss_test.go":                         youngQuorumQueue,
+	"provider/rabbitmq/internal/conformance/traffic_test.go": youngQuorumQueue,
 }
+
+const youngQuorumQueue = "a quorum queue younger than a second does not survive a kill -9 on RabbitMQ 3.10, and nothing tells its age"
 
 // TestNoTestSleeps: a sleep in real time is either too short on a busy machine
 // or too long on every other one. In a synctest bubble it is virtual and exact.
 // So in a package whose tests make bubbles, a test that sleeps must make one,
 // itself or through another function; what those call may sleep. In a broker's
 // module the pause of a polling loop (for ...; time.Sleep(d)) is no
-// synchronisation: a broker that tells nothing can only be asked again.
+// synchronisation, as a broker that tells nothing can only be asked again, and
+// neither is a task's sleep: it is the task's work.
 func TestNoTestSleeps(t *testing.T) {
 	files := parseFiles(t, isTest)
 	bubbles := bubbleFuncs(files)
@@ -88,6 +94,10 @@ func TestNoTestSleeps(t *testing.T) {
 				if ofBroker && n.Post != nil {
 					fine = append(fine, n.Post)
 				}
+			case *ast.FuncLit:
+				if isTask(n.Type) {
+					fine = append(fine, n)
+				}
 			case *ast.FuncDecl:
 				isTest := n.Recv == nil && testName.MatchString(n.Name.Name)
 				if mentionsAny(n, bubbles[f.dir]) || !isTest && len(bubbles[f.dir]) > 0 && !ofBroker {
@@ -102,6 +112,13 @@ func TestNoTestSleeps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isTask tells a listener's function by its *keyseq.Delivery.
+func isTask(fn *ast.FuncType) bool {
+	return slices.ContainsFunc(fn.Params.List, func(p *ast.Field) bool {
+		return types.ExprString(p.Type) == "*keyseq.Delivery"
+	})
 }
 
 // bubbleFuncs returns, by folder, the names of the functions in test files
