@@ -167,6 +167,8 @@ func profiles() []Scenario {
 			c.Standby, c.Shutdowns, c.Faults, c.ReturnDelay = true, 1, 1, false
 			c.FaultKinds |= FaultRole | FaultCrash
 		})),
+		twoFaults(true, push),
+		twoFaults(false, push),
 		holds("sessions, atomic dead letters, reading during the wait", with("pull broker", pull)),
 		holds("and a hand-over under lock probes, one fault", with("pull broker, standby", func(c *Config) {
 			pull(c)
@@ -174,4 +176,13 @@ func profiles() []Scenario {
 			c.FaultKinds |= FaultRole | FaultCrash | FaultFreeze
 		})),
 	}
+}
+
+// twoFaults is the push broker with a hand-over on two messages of one key, which can be explored with two faults.
+func twoFaults(delay bool, push func(*Config)) Scenario {
+	return holds("and a hand-over, two messages, two faults", with(fmt.Sprintf("push broker, standby, 2 messages, delay=%v", delay), func(c *Config) {
+		push(c)
+		c.Keys, c.Standby, c.Shutdowns, c.Stop, c.ReturnDelay = []uint8{0, 0}, true, 1, true, delay
+		c.FaultKinds |= FaultRole | FaultCrash
+	}))
 }
