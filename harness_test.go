@@ -279,15 +279,16 @@ func (s *subject) bounded(limit time.Duration, call func(context.Context) error)
 	return call(ctx)
 }
 
-// until waits until ok says so. It looks each millisecond, when nothing else can move.
+// until waits until ok says so. It looks when nothing else can move: each millisecond at first, later each hundredth of what it has waited.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
-	for end := time.Now().Add(longest); ; {
+	for began := time.Now(); ; {
 		synctest.Wait()
 		if ok() {
 			return
 		}
-		if time.Now().After(end) {
+		waited := time.Since(began)
+		if waited > longest {
 			for _, s := range r.managers {
 				r.Logf("%s: %+v", s.name, s.Snapshot())
 			}
