@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ const instance = "manager"
 type audit struct {
 	*kase
 	limit   time.Duration // for a wait
+	returns time.Duration // how long a manager waits after a loss; known once one has been started
 	history *orderaudit.Recorder
 	factory *tracked
 
@@ -133,6 +133,28 @@ func (a *audit) started(task func(ctx context.Context, d *keyseq.Delivery, n int
 func (a *audit) start(m *keyseq.SequenceManager) {
 	a.Helper()
 	a.bounded("Start", a.limit, m.Start)
+	if a.returns = m.Config().ReturnDelay; a.returns == 0 {
+		a.returns = a.factory.capabilities().Returns()
+	}
+	if !a.h.Bubble { // once before the first receive, if the provider cannot tell that nothing is locked, and after each loss
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.limit = 3*a.h.Patience + 3*a.returns
+	}
+}
+
+// cuts skips the case if the connection cannot be cut, or the wait after it is longer than anybody would wait for a test. It gives how often
+// to cut.
+func (a *audit) cuts(most int) int {
+	a.Helper()
+	a.needs(a.b.Break != nil, "Break, which cuts a connection")
+	switch {
+	case a.h.Bubble || a.returns == 0:
+		return most
+	case a.returns > 3*a.h.Patience:
+		a.Skipf("the manager waits %v after a loss, longer than the suite does: let the broker notice early and set Config.ReturnDelay", a.returns)
+	}
+	return min(most, 2)
 }
 
 func (a *audit) shutdown(m *keyseq.SequenceManager) {
@@ -151,117 +173,31 @@ func (a *audit) bounded(what string, limit time.Duration, call func(context.Cont
 	}
 }
 
-func (a *audit) task(ctx context.Context, d *keyseq.Delivery, task func(ctx context.Context, d *keyseq.Delivery, n int) error) error {
-	key, number := name(d.Body)
-	attempt := a.history.Start(instance, key, number, d.Attempt)
-	var n int
-	a.note(d.Message, func(t *track) {
-		t.tasks++
-		n = t.tasks
-		t.open = true
-		a.running++
-		a.mostRunning = max(a.mostRunning, a.running)
-	})
-	intent := orderaudit.Failed // a panic
-	defer func() {
-		attempt.Return(intent)
-		a.note(d.Message, func(t *track) { t.intent = intent; a.running-- })
-	}()
-	err := task(ctx, d, n)
-	switch cause := context.Cause(ctx); {
-	case err == nil:
-		intent = orderaudit.Settled
-	case errors.Is(cause, jms.ErrConnectionLost), errors.Is(cause, keyseq.ErrDrainTimeout):
-		intent = orderaudit.GivenBack
-	}
-	return err
-}
-
-// note changes what is known of a message and wakes those who wait for news.
-func (a *audit) note(m *jms.Message, change func(t *track)) {
-	key, number := name(m.Body)
-	id := fmt.Sprintf("%s.%d", key, number)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	t := a.messages[id]
-	if t == nil {
-		t = &track{}
-		a.messages[id] = t
-	}
-	change(t)
-	close(a.news)
-	a.news = make(chan struct{})
-}
-
-// events records outcomes. The manager tells them before it goes on.
-func (a *audit) events() keyseq.Events {
-	left := func(outcome func(e keyseq.MessageEvent, t *track) orderaudit.Outcome) func(keyseq.MessageEvent) {
-		return func(e keyseq.MessageEvent) {
-			key, number := name(e.Delivery.Body)
-			a.note(e.Delivery.Message, func(t *track) {
-				a.held--
-				a.bytes -= len(e.Delivery.Body)
-				if t.open { // its task has seen it
-					before := settles(t.outcome)
-					t.outcome, t.open = outcome(e, t), false
-					if now := settles(t.outcome); now && !before {
-						a.settled++
-					} else if before && !now {
-						a.settled--
-					}
-					a.history.End(instance, key, number, t.outcome)
-				}
-			})
-		}
-	}
-	always := func(o orderaudit.Outcome) func(keyseq.MessageEvent, *track) orderaudit.Outcome {
-		return func(keyseq.MessageEvent, *track) orderaudit.Outcome { return o }
-	}
-	return keyseq.Events{
-		Received: func(e keyseq.MessageEvent) {
-			a.note(e.Delivery.Message, func(*track) {
-				a.held++
-				a.bytes += len(e.Delivery.Body)
-				a.mostHeld, a.mostBytes = max(a.mostHeld, a.held), max(a.mostBytes, a.bytes)
-			})
-		},
-		Retrying: func(e keyseq.MessageEvent) {
-			key, number := name(e.Delivery.Body)
-			a.note(e.Delivery.Message, func(t *track) {
-				if t.open && t.intent == orderaudit.Settled && !errors.Is(e.Err, jms.ErrBusy) { // the task will be repeated
-					t.open = false
-					a.history.End(instance, key, number, orderaudit.Failed)
-				}
-			})
-		},
-		Committed:    left(always(orderaudit.Settled)),
-		DeadLettered: left(always(orderaudit.DeadLettered)),
-		Discarded:    left(always(orderaudit.Discarded)),
-		RolledBack: left(func(e keyseq.MessageEvent, _ *track) orderaudit.Outcome {
-			if errors.Is(e.Err, jms.ErrCommitUnknown) {
-				return orderaudit.Unknown
-			}
-			return orderaudit.GivenBack
-		}),
-	}
-}
-
 // until waits for news until ok says so; ok runs with a.mu held.
 func (a *audit) until(what string, ok func() bool) {
 	a.Helper()
+	if !a.await(ok) {
+		a.broken("not within %v: %s\n%s", a.limit, what, a.state())
+	}
+}
+
+// await is until for tasks, which must not end the case from their goroutine. It reports whether ok said so in time.
+func (a *audit) await(ok func() bool) bool {
+	a.mu.Lock()
 	deadline := time.NewTimer(a.limit)
+	a.mu.Unlock()
 	defer deadline.Stop()
 	for {
 		a.mu.Lock()
 		done, news := ok(), a.news
 		a.mu.Unlock()
 		if done {
-			return
+			return true
 		}
 		select {
 		case <-news:
 		case <-deadline.C:
-			a.broken("not within %v: %s\n%s", a.limit, what, a.state())
+			return false
 		}
 	}
 }
@@ -282,93 +218,4 @@ func settles(o orderaudit.Outcome) bool {
 func (a *audit) untilSettled(n int) {
 	a.Helper()
 	a.until(fmt.Sprintf("%d messages are settled", n), func() bool { return a.settled >= n })
-}
-
-// capabilities asks a connection that is closed again.
-func (a *audit) capabilities() jms.Capabilities {
-	a.Helper()
-	l := a.connect()
-	a.close(l)
-	return l.caps
-}
-
-// cut breaks the manager's connection while at most so many messages are in flight.
-func (a *audit) cut(most int) {
-	if !a.factory.capabilities().AtomicSends {
-		most = 0 // acknowledgements are on their way for an unknown number more
-	}
-	loss := a.history.Loss(instance, "connection cut", most)
-	a.b.Break(a.factory.latest())
-	loss.Done()
-}
-
-// judge looks at what is left on the queues and proves or refutes the history.
-func (a *audit) judge(opts orderaudit.Options) {
-	a.Helper()
-	for _, body := range a.drain(a.b.Queue) {
-		a.history.Left(name([]byte(body)))
-	}
-	if opts.Outputs != nil {
-		for _, body := range a.drain(a.b.Other) {
-			key, number := name([]byte(body))
-			a.history.Output(key, number, 1)
-		}
-	}
-	if !a.factory.capabilities().AtomicSends {
-		opts.AckDelay, opts.OutputsRepeat = time.Second, true
-	}
-	if verdict := a.history.History().Check(opts); !verdict.OK() {
-		a.broken("%v", verdict)
-	} else {
-		a.Log(verdict)
-	}
-}
-
-// tracked is the provider's factory; it remembers connections.
-type tracked struct {
-	jms.ConnectionFactory
-	name func(jms.Subscription) jms.Subscription
-
-	mu     sync.Mutex
-	conns  []jms.Connection
-	refuse int // so many next calls fail as if no broker answered
-	calls  int
-}
-
-func (f *tracked) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
-	f.mu.Lock()
-	f.calls++
-	refuse := f.refuse > 0
-	if refuse {
-		f.refuse--
-	}
-	logger := sub.Logger
-	sub = f.name(sub)
-	sub.Logger = logger
-	f.mu.Unlock()
-	if refuse {
-		return nil, fmt.Errorf("providertest: refused on purpose: %w", jms.ErrConnectionLost)
-	}
-	conn, err := f.ConnectionFactory.Connect(ctx, sub)
-	if err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.conns = append(f.conns, conn)
-	}
-	return conn, err
-}
-
-func (f *tracked) latest() jms.Connection {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.conns[len(f.conns)-1]
-}
-
-func (f *tracked) capabilities() jms.Capabilities { return f.latest().Capabilities() }
-
-// texts sorts what came of a queue, for comparison.
-func texts(all []string) []string {
-	all = slices.Clone(all)
-	slices.Sort(all)
-	return all
 }

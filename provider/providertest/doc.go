@@ -28,6 +28,6 @@
 //
 // No case waits for ever. A call that does not return within Harness.Patience fails its case; the goroutine that is stuck in it
 // is left behind. In a bubble of testing/synctest all these times are virtual. A goroutine that blocks there without being
-// durably blocked (on a mutex, or in a system call) stops virtual time: after one minute of real time the suite panics and
+// durably blocked (on a mutex, or in a system call) stops virtual time: after two minutes of real time the suite panics and
 // names the case, because a bubble cannot be left in any other way.
 package providertest

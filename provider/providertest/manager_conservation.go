@@ -97,7 +97,7 @@ func largeBodies(a *audit) {
 func shutdownGivesBack(a *audit) {
 	const total = 12
 	a.load([]string{"k"}, 0, total)
-	free := make(chan struct{})
+	free, open := a.gate()
 	m := a.started(func(_ context.Context, d *keyseq.Delivery, _ int) error {
 		if string(d.Body) == "k.2" {
 			<-free
@@ -105,7 +105,7 @@ func shutdownGivesBack(a *audit) {
 		return nil
 	}, nil)
 	a.until("the third task runs and more is held", func() bool { return a.messages["k.2"] != nil && a.messages["k.2"].tasks > 0 && a.held > 2 })
-	time.AfterFunc(a.h.Latency, func() { close(free) }) // by then the Receive that was under way has ended
+	time.AfterFunc(a.h.Latency, open) // by then the Receive that was under way has ended
 	a.shutdown(m)
 	var want []string
 	for n := 3; n < total; n++ {
@@ -147,14 +147,13 @@ func noDuplicates(a *audit) {
 }
 
 func duplicatesAfterLoss(a *audit) {
-	a.needs(a.b.Break != nil, "Break, which cuts a connection")
 	const total, most = 300, 10
-	a.limit += a.capabilities().Returns()
 	a.load(keys(30), 0, total/30)
 	m := a.started(func(context.Context, *keyseq.Delivery, int) error {
 		time.Sleep(rand.N(3 * time.Millisecond))
 		return nil
 	}, func(c *keyseq.Config) { c.MaxInFlight = most })
+	a.cuts(1)
 	a.untilSettled(total / 2)
 	a.cut(most)
 	a.untilSettled(total)

@@ -46,7 +46,7 @@ func failingKeyHoldsItself(a *audit) {
 func waitingHoldsNoWorker(a *audit) {
 	a.load([]string{"slow"}, 0, 30)
 	a.load([]string{"quick"}, 0, 3)
-	free := make(chan struct{})
+	free, open := a.gate()
 	m := a.started(func(_ context.Context, d *keyseq.Delivery, _ int) error {
 		if string(d.Body) == "slow.0" {
 			<-free
@@ -56,15 +56,8 @@ func waitingHoldsNoWorker(a *audit) {
 	settled := func() bool {
 		return a.messages["quick.2"] != nil && a.messages["quick.2"].outcome == orderaudit.Settled
 	}
-	a.Cleanup(func() { // also when the wait has failed
-		select {
-		case <-free:
-		default:
-			close(free)
-		}
-	})
 	a.until("the quick key is done although the slow one still runs and 29 messages wait behind it", settled)
-	close(free)
+	open()
 	a.untilSettled(33)
 	a.shutdown(m)
 	a.judge(orderaudit.Options{})
@@ -85,7 +78,7 @@ func fairness(a *audit) {
 			return nil
 		}
 		if long.Load() == 0 {
-			a.until("the other keys have come into the window", func() bool { return a.messages["k0"+".0"] != nil })
+			a.await(func() bool { return a.messages["k0.0"] != nil }) // the other keys come into the window
 		}
 		time.Sleep(10 * time.Millisecond)
 		long.Add(1)

@@ -22,21 +22,13 @@ func nothing(context.Context, *keyseq.Delivery, int) error { return nil }
 
 func reconnects(a *audit) {
 	m := a.started(nothing, nil)
-	first := a.factory.calls
-	if a.b.Break != nil {
-		a.limit += a.factory.capabilities().Returns()
-		a.factory.mu.Lock()
-		a.factory.refuse = 5
-		a.factory.mu.Unlock()
-		a.cut(1)
-	}
+	a.cuts(1)
+	a.factory.refuseNext(5)
+	a.cut(1)
 	a.load(keys(3), 0, 3)
 	a.untilSettled(9)
-	a.factory.mu.Lock()
-	calls := a.factory.calls
-	a.factory.mu.Unlock()
-	if a.b.Break != nil && calls < first+6 {
-		a.broken("Connect was called %d times, after the first %d; five calls found no broker", calls, first)
+	if left := a.factory.refuseNext(0); left > 0 {
+		a.broken("the manager reads although %d of 5 calls of Connect, which find no broker, are still to come", left)
 	}
 	a.shutdown(m)
 	a.judge(orderaudit.Options{})
@@ -64,7 +56,6 @@ func unknownTarget(a *audit) {
 		}
 		return a.output(ctx, d)
 	}, nil)
-	a.limit += a.factory.capabilities().Returns()
 	a.untilSettled(3)
 	a.shutdown(m)
 	if n := a.messages["k.1"].tasks; n != 2 {
@@ -74,8 +65,9 @@ func unknownTarget(a *audit) {
 }
 
 func runEndsWithContext(a *audit) {
+	m := a.started(nothing, nil)
+	a.shutdown(m)
 	a.load(keys(5), 0, 4)
-	m := a.manager(nothing, nil)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	ended := make(chan error, 1)

@@ -51,7 +51,6 @@ func orderOverFailures(a *audit) {
 }
 
 func orderOverLosses(a *audit) {
-	a.needs(a.b.Break != nil, "Break, which cuts a connection")
 	const total, most = 1000, 100
 	a.load(keys(50), 0, total/50)
 	var unmarked atomic.Pointer[string]
@@ -66,11 +65,7 @@ func orderOverLosses(a *audit) {
 		time.Sleep(rand.N(4 * time.Millisecond))
 		return nil
 	}, func(c *keyseq.Config) { c.MaxInFlight = most })
-	cuts := 6
-	if wait := a.factory.capabilities().Returns(); !a.h.Bubble && wait > 0 {
-		cuts = 2
-		a.limit += time.Duration(cuts) * wait
-	}
+	cuts := a.cuts(6)
 	for i := range cuts {
 		a.untilSettled((i + 1) * total / (cuts + 2))
 		a.cut(most)
@@ -91,9 +86,11 @@ func taskIgnoresTimeout(a *audit) {
 		if string(d.Body) != "deaf.1" || n > 1 {
 			return nil
 		}
-		a.until("the other key is done", func() bool {
+		if !a.await(func() bool {
 			return a.messages["other.4"] != nil && a.messages["other.4"].outcome == orderaudit.Settled
-		})
+		}) {
+			return errFailed
+		}
 		<-ctx.Done()
 		time.Sleep(3 * timeout) // deaf
 		if !errors.Is(context.Cause(ctx), keyseq.ErrTaskTimeout) {
@@ -111,7 +108,7 @@ func taskIgnoresTimeout(a *audit) {
 
 func taskIgnoresDrain(a *audit) {
 	a.load([]string{"deaf"}, 0, 3)
-	free := make(chan struct{})
+	free, open := a.gate()
 	task := func(_ context.Context, d *keyseq.Delivery, n int) error {
 		if string(d.Body) == "deaf.1" && n == 1 {
 			<-free
@@ -126,14 +123,12 @@ func taskIgnoresDrain(a *audit) {
 	defer cancel()
 	err := a.do("Shutdown with a deadline", func() error { return m.Shutdown(ctx) })
 	if !errors.Is(err, keyseq.ErrDrainTimeout) || !strings.Contains(err.Error(), "deaf") {
-		close(free)
 		a.broken("Shutdown returned %v, want ErrDrainTimeout and the name of the key that still runs", err)
 	}
 	if err := a.do("Start while a task still runs", func() error { return m.Start(ctx) }); err == nil {
-		close(free)
 		a.broken("Start succeeded while a task of the earlier run was still running")
 	}
-	close(free)
+	open()
 	a.bounded("Start after the task has ended", a.limit, func(ctx context.Context) error {
 		for {
 			err := m.Start(ctx)

@@ -80,7 +80,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 // stuck is how long, in real time, a bubble may take before the suite gives it up.
-const stuck = time.Minute
+const stuck = 2 * time.Minute
 
 // run runs body, in a bubble if the harness asks for one. What is left behind in the bubble fails the test.
 func run(t *testing.T, h Harness, says string, body func(t *testing.T)) {
