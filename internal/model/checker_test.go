@@ -112,6 +112,15 @@ func mutations() map[string]func(seen []Observation, c *Config, rng *rand.Rand) 
 			}
 			return nil
 		},
+		"another process did it": func(seen []Observation, c *Config, rng *rand.Rand) []Observation {
+			i := find(seen, ObsCommitDone, rng)
+			if i < 0 {
+				return nil
+			}
+			out := append([]Observation{}, seen...)
+			out[i].Proc = 1 - out[i].Proc
+			return out
+		},
 		"reading goes on without the rule": func(seen []Observation, c *Config, rng *rand.Rand) []Observation {
 			if i := find(seen, ObsReadResumed, rng); i >= 0 {
 				return insert(seen, i+1, seen[i])
@@ -170,7 +179,17 @@ func TestCheckerRejectsCounterexamples(t *testing.T) {
 			if err := Check(s.Config, Observe(r.Trace[:len(r.Trace)-1])); err != nil {
 				t.Errorf("the model without the clause does not explain its own trace: %v", err)
 			}
+
 		})
+	}
+}
+
+// A step that breaks a guarantee explains nothing, also where the model has one.
+func TestCheckerTakesNoViolation(t *testing.T) {
+	s := TraceScenarios()[0]
+	r := s.Run(testLimit)
+	if err := Check(s.Config, Observe(r.Trace)); !errors.Is(err, ErrNotATrace) {
+		t.Errorf("accepted: %v", err)
 	}
 }
 
@@ -187,5 +206,69 @@ func TestCheckerGuessesWhatIsNotRecorded(t *testing.T) {
 		if err := Check(c, recorded, ObsDeadlinePassed, ObsReceiveEmpty); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a recorder writes down, by hand: m1 and m2 are of one key, m3 of another.
+func TestCheckerKnowsTheEvents(t *testing.T) {
+	a := func(kind ObservationKind, msg uint8) Observation { return Observation{Kind: kind, Msg: msg} }
+	receive := func(msgs ...uint8) (out []Observation) {
+		for _, m := range msgs {
+			out = append(out, a(ObsReceiveIssued, 0), a(ObsReceiveReturned, m))
+		}
+		return out
+	}
+	for name, v := range map[string]struct {
+		config func(*Config)
+		events []Observation
+	}{
+		"all is well": {events: append(receive(0, 1, 2), a(ObsTaskStarted, 0), a(ObsTaskStarted, 2), a(ObsCommitDone, 2),
+			a(ObsCommitDone, 0), a(ObsTaskStarted, 1), a(ObsCommitDone, 1))},
+		"a retry in place, then a dead letter that was refused once": {
+			config: func(c *Config) { c.DeadLetters, c.AtomicSends, c.TaskFails = true, true, true },
+			events: append(receive(0), a(ObsTaskStarted, 0), a(ObsTaskFailed, 0), a(ObsTaskStarted, 0), a(ObsDeadLetterRefused, 0),
+				a(ObsTaskStarted, 0), a(ObsDeadLettered, 0))},
+		"a commit that says rolled back": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsCommitRolledBack, 0), a(ObsGivenBack, 1),
+			a(ObsReadResumed, 0), a(ObsReceiveIssued, 0), a(ObsReceiveReturned, 0))},
+		"a commit in doubt": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsCommitLost, 0), a(ObsGivenBack, 1),
+			a(ObsDeadlinePassed, 0), a(ObsReadResumed, 0), a(ObsReceiveIssued, 0), a(ObsReceiveReturned, 0))},
+		"a commit that overran and was done": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsCommitOverran, 0), a(ObsReceiveIssued, 0),
+			a(ObsReceiveReturned, 2), a(ObsTaskStarted, 2), a(ObsCommitDone, 2), a(ObsCommitDone, 0), a(ObsTaskStarted, 1))},
+		"a lost session while its task runs": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsSessionLost, 0), a(ObsGivenBack, 1),
+			a(ObsZombieEnded, 0), a(ObsDeadlinePassed, 0), a(ObsReadResumed, 0))},
+		"a Rollback that failed, one that overran": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsCommitRolledBack, 0),
+			a(ObsRollbackOverran, 1), a(ObsReadResumed, 0), a(ObsRollbackFailed, 1), a(ObsDeadlinePassed, 0))},
+		"a lost connection": {events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsReceiveIssued, 0), a(ObsConnectionLost, 0), a(ObsZombieEnded, 0),
+			a(ObsDeadlinePassed, 0), a(ObsReadResumed, 0))},
+		"a lost Receive": {events: append(receive(0), a(ObsReceiveIssued, 0), a(ObsReceiveLost, 0), a(ObsDeadlinePassed, 0), a(ObsReadResumed, 0))},
+		"giving back by closing": {config: func(c *Config) { c.RollbackInPlace, c.MaxHolds = false, 1 },
+			events: append(receive(0, 1), a(ObsTaskStarted, 0), a(ObsMaxHold, 0), a(ObsCommitDone, 0), a(ObsConnectionClosed, 0), a(ObsReadResumed, 0))},
+		"Stop finishes, Start goes on, Shutdown gives back": {
+			config: func(c *Config) { c.Shutdowns, c.Stop, c.StartAgain = 2, true, true },
+			events: append(append(receive(0, 1), a(ObsStop, 0), a(ObsTaskStarted, 0), a(ObsCommitDone, 0), a(ObsTaskStarted, 1), a(ObsCommitDone, 1),
+				a(ObsStarted, 0)), append(receive(2), a(ObsShutdown, 0), a(ObsGivenBack, 2), a(ObsRoleReleased, 0))...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := with(name, func(c *Config) {
+				c.Keys = []uint8{0, 0, 1}
+				c.FaultKinds = FaultsOfSessions | FaultConnection | FaultRollbackHang | FaultRefuse
+			})
+			if v.config != nil {
+				v.config(&c)
+			}
+			if err := Check(c, v.events); err != nil {
+				t.Error(err)
+			}
+			started := false
+			for i, e := range v.events { // what starts a second time at once is not of the model
+				if e.Kind == ObsTaskStarted && !started {
+					started = true
+					twice := append(append(append([]Observation{}, v.events[:i+1]...), e), v.events[i+1:]...)
+					if err := Check(c, twice); !errors.Is(err, ErrNotATrace) {
+						t.Errorf("with a second start: %v", err)
+					}
+				}
+			}
+		})
 	}
 }
