@@ -65,6 +65,7 @@ func TestLeaksAreChecked(t *testing.T) {
 // bubble of their own, with the reason.
 var sleepingTests = map[string]string{
 	"provider/providertest":                                  "the broken providers run inside the suite's bubbles: their sleeps are virtual",
+	"provider/memory/example_program_test.go":                "a program as a user writes it: it asks the broker until the queue is empty",
 	"provider/rabbitmq/loss_test.go":                         youngQuorumQueue,
 	"provider/rabbitmq/internal/conformance/traffic_test.go": youngQuorumQueue,
 }

@@ -105,7 +105,11 @@ func run(ctx context.Context, root string, keep bool, out io.Writer) (err error)
 	if len(failures) > 0 {
 		return errors.Join(failures...)
 	}
-	fmt.Fprintf(out, "release smoke: ok (%d modules, %d README programs)\n", len(modules), len(programs))
+	waiting := ""
+	if u.waits > 0 {
+		waiting = fmt.Sprintf("; %d of these wait", u.waits)
+	}
+	fmt.Fprintf(out, "release smoke: ok (%d modules, %d README programs%s)\n", len(modules), len(programs), waiting)
 	return nil
 }
 

@@ -31,6 +31,7 @@ func TestRun(t *testing.T) {
 		{"whole", nil, ""},
 		{"program does not compile", map[string]string{"README.md": strings.Replace(tree["README.md"], "rabbitmq.M)", "rabbitmq.Q)", 1)}, "README.md line 8"},
 		{"program imports what is not published", map[string]string{"README.md": "```go\npackage main\n\nimport _ \"" + rootPath + "/gone\"\n\nfunc main() {}\n```\n"}, "gone"},
+		{"broken package in a module that is there", map[string]string{"provider/rabbitmq/p.go": "package rabbitmq\n\nconst M = gone\n"}, "undefined: gone"},
 		{"no program", map[string]string{"README.md": "# keyseq\n"}, "no complete program"},
 		{"no README", map[string]string{"README.md": ""}, "README.md"},
 		{"root version nobody has", map[string]string{"provider/rabbitmq/go.mod": strings.Replace(tree["provider/rabbitmq/go.mod"], "v0.3.0", "v0.0.0", 1)}, "released version"},
@@ -76,6 +77,32 @@ func TestRun(t *testing.T) {
 				t.Errorf("got error %v, want %q in it", err, c.failure)
 			}
 		})
+	}
+}
+
+// TestModuleWithoutPackages: a module that only holds test code so far waits,
+// and so does the README's program for it.
+func TestModuleWithoutPackages(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range tree {
+		if name == "provider/rabbitmq/p.go" {
+			name, text = "provider/rabbitmq/internal/p/p.go", "package p\n"
+		}
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOPROXY", "off")
+	var out strings.Builder
+	if err := run(t.Context(), root, false, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "2 of these wait") {
+		t.Errorf("want the module and the program to wait:\n%s", out.String())
 	}
 }
 

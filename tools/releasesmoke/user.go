@@ -16,6 +16,9 @@ type user struct {
 	env  []string
 	out  io.Writer
 	n    int // folders made
+
+	empty []string // modules without a package that can be imported
+	waits int      // modules and programs that could not be tried for that
 }
 
 // newUser gives the user a module cache of its own, since the packed version
@@ -60,7 +63,7 @@ func (u *user) emptyModule(ctx context.Context) (string, error) {
 }
 
 // useModule gets one module and builds a program that imports every package of
-// it a user may import.
+// it a user may import. A module that has none yet is noted and no failure.
 func (u *user) useModule(ctx context.Context, m publishedModule, version string) error {
 	dir, err := u.emptyModule(ctx)
 	if err != nil {
@@ -85,7 +88,10 @@ func (u *user) useModule(ctx context.Context, m publishedModule, version string)
 	}
 	source.WriteString(")\n\nfunc main() {}\n")
 	if count == 0 {
-		return fmt.Errorf("it has no package a user can import")
+		u.empty = append(u.empty, m.path)
+		u.waits++
+		fmt.Fprintf(u.out, "waits    %s: it has no package a user can import yet\n", m.path)
+		return nil
 	}
 	what := fmt.Sprintf("%s (%d packages)", m.path, count)
 	return u.build(ctx, dir, what, source.String())
@@ -94,13 +100,20 @@ func (u *user) useModule(ctx context.Context, m publishedModule, version string)
 // buildProgram builds a program of the README after go get of exactly the
 // modules that it imports.
 func (u *user) buildProgram(ctx context.Context, p program, modules []publishedModule, version string) error {
+	for _, path := range p.imports {
+		if slices.Contains(u.empty, owner(modules, path)) {
+			u.waits++
+			fmt.Fprintf(u.out, "waits    README.md line %d: it imports %s, which is not there yet\n", p.line, path)
+			return nil
+		}
+	}
 	dir, err := u.emptyModule(ctx)
 	if err != nil {
 		return err
 	}
 	get := []string{"get"}
 	for _, m := range modules {
-		if slices.ContainsFunc(p.imports, func(i string) bool { return i == m.path || owner(modules, i) == m.path }) {
+		if slices.ContainsFunc(p.imports, func(i string) bool { return owner(modules, i) == m.path }) {
 			get = append(get, m.path+"@"+version)
 		}
 	}
