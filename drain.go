@@ -107,7 +107,8 @@ func (r *run) settleAll(l *link) {
 			aborted = true
 			r.abort(l)
 		}
-		if s := m.d.Stats(); s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && (s.Held == 0 || !l.caps.RollbackInPlace) && !r.more() {
+		// A key of which something was lost on the way back needs a second pass, to be released: the deadline for it outlives the run.
+		if s := m.d.Stats(); s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && !r.more() && (s.Held == 0 && len(r.leaving) == 0 || !l.caps.RollbackInPlace) {
 			return
 		}
 		select {
@@ -197,6 +198,9 @@ func (r *run) waitForZombies(l *link) {
 func (r *run) keep(l *link) bool {
 	m := r.m
 	if !l.caps.RollbackInPlace || l.caps.Push || m.cfg.SingleActiveConsumer || l.lost.Load() {
+		return false
+	}
+	if m.d.Stats().Blocked > 0 { // a rollback has not returned: only closing the link ends that
 		return false
 	}
 	m.mu.Lock()
