@@ -79,7 +79,7 @@ func DetectAfter(d time.Duration) {
 func Notice() int { return must(int(C.mqstandin_notice()), "notice") }
 
 // Heartbeat sets after how much silence a frozen client process is given up
-// (default 1 s). It matters between processes only.
+// (default 5 s). It matters between processes only.
 func Heartbeat(d time.Duration) {
 	must(int(C.mqstandin_heartbeat(C.int(d.Milliseconds()))), "heartbeat %v", d)
 }

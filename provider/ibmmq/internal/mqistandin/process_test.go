@@ -139,7 +139,7 @@ func TestClientKilled(t *testing.T) {
 // first hears that its connection is broken.
 func TestClientFrozen(t *testing.T) {
 	q := startQueueManager(t)
-	mqistandin.Heartbeat(300 * time.Millisecond)
+	mqistandin.Heartbeat(time.Second)
 	send(t, open(t, autoAck), q1, "a", "b")
 	c := startClient(t, q.Address)
 	equal(t, c.line(), "got a")
@@ -183,7 +183,7 @@ func TestQueueManagerGone(t *testing.T) {
 	})
 	t.Run("frozen", func(t *testing.T) {
 		q := startQueueManager(t)
-		mqistandin.Heartbeat(100 * time.Millisecond)
+		mqistandin.Heartbeat(500 * time.Millisecond)
 		ctx := open(t, transacted)
 		send(t, ctx, q1, "x")
 		freeze(t, q.Process())

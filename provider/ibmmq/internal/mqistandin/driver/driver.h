@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define Q1 "DEV.QUEUE.1"
@@ -34,8 +35,8 @@ extern int checks;
 /* For what another thread or process is about to do: ten seconds at most. */
 #define SOON(x)                                                    \
   do {                                                             \
-    for (int i_ = 0; !(x) && i_ < 50000; i_++) usleep(200);        \
-    CHECK(x);                                                      \
+    for (time_t end_ = time(NULL) + 10; !(x) && time(NULL) < end_;) usleep(200); \
+    CHECK(x);                                                                    \
   } while (0)
 
 MQHCONN connectTo(void);

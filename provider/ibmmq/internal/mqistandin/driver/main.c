@@ -50,7 +50,7 @@ void put(MQHCONN h, const char *q, const char *text, MQLONG options) {
 MQLONG get(MQHCONN h, MQHOBJ o, MQLONG options, MQLONG wait, char *text, MQLONG room, MQMD *md, MQLONG *c, MQLONG *r) {
   MQGMO gmo = {.StrucId = "GMO", .Version = MQGMO_VERSION_1, .Options = options, .WaitInterval = wait};
   MQMD own = newMd();
-  MQLONG length;
+  MQLONG length = 0;
   MQGET(h, o, md ? md : &own, &gmo, room - 1, text, &length, c, r);
   text[length < room ? length : room - 1] = 0;
   return length;

@@ -89,6 +89,20 @@ void processes(const char *self, const char *address) {
   SOON(mqstandin_held() == 0 && mqstandin_connections() == 1);
   mqstandin_release();
 
+  /* killed while its call is held and its connection already broken */
+  mqstandin_hold("MQGET", 0);
+  c = start(self, address, "wait");
+  SOON(mqstandin_held() == 1);
+  mqstandin_stop(MQRC_Q_MGR_STOPPING);
+  mqstandin_stop(0);
+  CHECK(mqstandin_held() == 1 && mqstandin_connections() == 0);
+  end(&c, SIGKILL);
+  SOON(mqstandin_held() == 0);
+  mqstandin_release();
+  MQDISC(&h, &cc, &rc);
+  h = connectTo();
+  o = openQ(h, Q1, MQOO_INPUT_SHARED, &cc, &rc);
+
   /* a unit of work that ends well in another process */
   OK(put(h, Q1, "3", 0));
   c = start(self, address, "hold");
@@ -101,7 +115,9 @@ void processes(const char *self, const char *address) {
   CHECK(mqstandin_available(Q1) == 0);
 
   /* frozen: locked for the heartbeat time, then back; thawed, it is told */
-  mqstandin_heartbeat(400);
+  const char *slow = getenv("DRIVER_HEARTBEAT_MS"); /* for tools that slow it down */
+  int ms = slow ? atoi(slow) : 1000;
+  mqstandin_heartbeat(ms);
   OK(put(h, Q1, "4", 0));
   c = start(self, address, "hold");
   CHECK(!strcmp(line(&c), "4"));
@@ -116,6 +132,6 @@ void processes(const char *self, const char *address) {
   fflush(c.in);
   CHECK(!strcmp(line(&c), "2009"));
   end(&c, 0);
-  mqstandin_heartbeat(1000);
+  mqstandin_heartbeat(5 * ms);
   OK(MQDISC(&h, &cc, &rc));
 }

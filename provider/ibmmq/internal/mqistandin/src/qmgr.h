@@ -82,6 +82,7 @@ typedef struct {
  * went without a word, until the queue manager notices. */
 struct MqsSession {
   MqsSession *prev, *next; /* of all that are not ended */
+  MqsSession *nextServed;
   uint64_t id;
   int64_t link;
   int fd;        /* the client's socket, -1: in-process */
@@ -141,7 +142,6 @@ MqsSession *mqsNewSession(int fd);
 void mqsCut(MqsSession *s);
 void mqsEnd(MqsSession *s, MQLONG reason);
 void mqsRelease(MqsSession *s);
-MqsSession *mqsSessionById(uint64_t id);
 void mqsDropObject(MqsObject *o);
 
 /* message.c */

@@ -23,6 +23,16 @@ static int hangups = -1; /* epoll */
 
 /* ---- clients that go ---- */
 
+/* Sessions whose socket a thread here serves; an ended one stays until its thread
+ * is through, so that a held call hears of its client's death. */
+static MqsSession *served;
+
+static MqsSession *servedById(uint64_t id) {
+  MqsSession *s = served;
+  while (s && s->id != id) s = s->nextServed;
+  return s;
+}
+
 /* The socket is closed: the queue manager notices at once. */
 static void gone(MqsSession *s) {
   s->gone = true;
@@ -39,8 +49,8 @@ static void *watch(void *unused) {
     struct epoll_event e;
     if (epoll_wait(hangups, &e, 1, -1) != 1) continue;
     pthread_mutex_lock(&mqsLock);
-    MqsSession *s = mqsSessionById(e.data.u64); /* by number, as it may have ended meanwhile */
-    if (s && !s->cut) gone(s);
+    MqsSession *s = servedById(e.data.u64); /* by number, as it may be through meanwhile */
+    if (s && !s->cut) gone(s); /* where we cut it off ourselves, this is no sign of the client's */
     pthread_mutex_unlock(&mqsLock);
   }
   return NULL;
@@ -74,9 +84,8 @@ static void linkOver(int64_t id) {
   for (MqsSession *s = mqsQmgr.sessions, *next; s; s = next) {
     next = s->next;
     if (s->link != id || s->cut) continue;
-    s->cut = true;
     if (s->fd >= 0) shutdown(s->fd, SHUT_RDWR);
-    mqsEnd(s, MQRC_CONNECTION_BROKEN);
+    gone(s);
   }
   pthread_mutex_unlock(&mqsLock);
 }
@@ -147,6 +156,10 @@ static MqsSession *connectFrame(int fd, const Frame *f) {
   if (f->q.length != sizeof *c || !linkKnown(c->link)) return NULL;
   MqsSession *s = mqsServeConnect(&f->q, &r, fd);
   if (s) {
+    pthread_mutex_lock(&mqsLock);
+    s->nextServed = served;
+    served = s;
+    pthread_mutex_unlock(&mqsLock);
     struct epoll_event e = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = s->id};
     epoll_ctl(hangups, EPOLL_CTL_ADD, fd, &e);
   }
@@ -169,6 +182,9 @@ static void serveSession(int fd, MqsSession *s, Frame *f) {
   pthread_mutex_lock(&mqsLock);
   gone(s);
   s->fd = -1;
+  MqsSession **at = &served;
+  while (*at != s) at = &(*at)->nextServed;
+  *at = s->nextServed;
   mqsRelease(s);
   pthread_mutex_unlock(&mqsLock);
 }

@@ -52,12 +52,6 @@ MqsSession *mqsNewSession(int fd) {
   return s;
 }
 
-MqsSession *mqsSessionById(uint64_t id) {
-  for (MqsSession *s = mqsQmgr.sessions; s; s = s->next)
-    if (s->id == id) return s;
-  return NULL;
-}
-
 static void freeIfDone(MqsSession *s) {
   if (s->ended && s->holders == 0) free(s);
 }
