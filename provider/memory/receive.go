@@ -67,27 +67,31 @@ func (c *conn) takeNow() *entry {
 	return c.q.take()
 }
 
-// listen waits for an answer until the context ends; where calls are deaf, until the end of a slice in which it has ended.
+// listen waits for an answer until the context ends; where calls are deaf, until the end of the slice in which it has ended. Nothing
+// ticks meanwhile, so that a bubble in which everybody waits for ever is seen as that.
 func (s *session) listen(ctx context.Context) {
 	slice := s.c.b.profile.Deaf
+	var start time.Time
+	if slice > 0 {
+		start = time.Now()
+	}
+	select {
+	case <-s.wake:
+		return
+	case <-ctx.Done():
+	}
 	if slice <= 0 {
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-		}
 		return
 	}
-	timer := time.NewTicker(slice)
-	defer timer.Stop()
-	for {
-		select {
-		case <-s.wake:
-			return
-		case <-timer.C:
-			if ctx.Err() != nil {
-				return
-			}
-		}
+	begun := time.Since(start) % slice
+	if begun == 0 {
+		return
+	}
+	end := time.NewTimer(slice - begun)
+	defer end.Stop()
+	select {
+	case <-s.wake:
+	case <-end.C:
 	}
 }
 
