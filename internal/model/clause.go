@@ -33,6 +33,8 @@ const (
 	ClauseDrain
 	// ClauseCloseAtRoleLoss (7): when the role is lost the sessions of running tasks are closed too.
 	ClauseCloseAtRoleLoss
+	// ClauseLostConnectionWholeQueue (1, 2): a lost connection blocks every key and stops reading for the whole wait.
+	ClauseLostConnectionWholeQueue
 	// ClauseReleaseAfterWait (7): the role is released after the deadline has passed.
 	ClauseReleaseAfterWait
 	// ClauseFirstReadWaits (7): a process reads first after ReturnDelay (a standby: TakeoverDelay).
@@ -99,7 +101,7 @@ func clauseNames() []string {
 	return []string{
 		"ClauseBlock", "ClauseZombieGoes", "ClauseStopReading", "ClauseReceiveEnded", "ClauseLostReceiveWholeQueue",
 		"ClauseGiveBack", "ClauseRollbackFailedIsLoss", "ClauseLastLoss", "ClauseDeadlineKept", "ClauseCallReturned",
-		"ClauseCloseInsteadOfRollback", "ClauseDrain", "ClauseCloseAtRoleLoss", "ClauseReleaseAfterWait", "ClauseFirstReadWaits",
+		"ClauseCloseInsteadOfRollback", "ClauseDrain", "ClauseCloseAtRoleLoss", "ClauseLostConnectionWholeQueue", "ClauseReleaseAfterWait", "ClauseFirstReadWaits",
 		"ClauseDrainTimeout", "ClauseReceiveOverrunCloses", "ClauseCloseEndsCalls",
 		"ClauseSendWithCommit", "ClauseConfirmBeforeAck", "ClauseRefusedIsFailure",
 		"ClauseAckBeforeNextStart", "ClauseAckInKeyOrder", "ClauseCloseFlushesAcks",

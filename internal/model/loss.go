@@ -157,6 +157,11 @@ func (c *Config) cutLinks(t *State, p uint8) (touched bool) {
 // for the whole queue.
 func (c *Config) loseConnection(t *State, p uint8) {
 	g := &t.Proc[p]
+	for _, h := range t.Held[:t.NHeld] {
+		if h.Proc == p && h.Link != LinkLost {
+			c.fire(t, p, c.key(h.Msg))
+		}
+	}
 	switch g.Reader {
 	case ReaderLost:
 		g.Reader = ReaderIdle
@@ -182,7 +187,7 @@ func (c *Config) loseConnection(t *State, p uint8) {
 	c.dropPrefetch(t, p)
 	c.loseAcks(t, p)
 	g.ConnDead, g.ConnDown = false, true
-	if c.keeps(ClauseGiveBack) {
+	if c.keeps(ClauseGiveBack) && c.keeps(ClauseLostConnectionWholeQueue) {
 		g.Rule, g.Whole, g.Keys = true, true, c.allKeys()
 	}
 	c.loss(t, p, true)

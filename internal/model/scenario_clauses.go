@@ -58,6 +58,8 @@ func ClauseScenarios() []Scenario {
 			with("giving back while a Receive is outstanding", one(FaultCommit)).Without(ClauseReceiveEnded)),
 		breaks("G1", "a lost Receive has locked a message nobody knows",
 			with("lost Receive ignored", one(FaultTake)).Without(ClauseLostReceiveWholeQueue)),
+		breaks("G1", "over the lost connection a message was on its way, whose key is not blocked",
+			with("lost connection, only its keys", func(c *Config) { one(FaultConnection)(c); c.ReadDuringWait = true }).Without(ClauseLostConnectionWholeQueue)),
 		breaks("G1", "a lost Receive has locked a message, and reading does not stop",
 			with("reading goes on", one(FaultTake)).Without(ClauseStopReading)),
 		breaks("G1", "without RollbackInPlace a single Rollback puts the message at the tail",
