@@ -66,3 +66,13 @@ func TestScriptsCanBeRun(t *testing.T) {
 		}
 	}
 }
+
+// TestNoProgramsInTheTree: what a build makes goes to a folder named build. A
+// program left elsewhere is committed one day, and stays in every clone.
+func TestNoProgramsInTheTree(t *testing.T) {
+	for _, name := range treeFiles(t, func(name string) bool { return !isGo(name) }) {
+		if strings.HasPrefix(readFile(t, name), "\x7fELF") {
+			t.Errorf("%s is a compiled program; remove it", name)
+		}
+	}
+}
