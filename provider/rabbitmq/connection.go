@@ -52,6 +52,7 @@ type connection struct {
 var (
 	_ jms.Connection   = (*connection)(nil)
 	_ jms.QueueChecker = (*connection)(nil)
+	_ jms.CleanStarter = (*connection)(nil)
 )
 
 func (c *connection) OpenSession(ctx context.Context) (jms.Session, error) {
@@ -80,6 +81,29 @@ func (c *connection) CheckQueue(ctx context.Context, queue string) error {
 		return err
 	}
 	return c.publisher.check(ctx, queue)
+}
+
+// CleanStart implements jms.CleanStarter: a queue without a consumer has none that is dead and not found out. (Who reads with basic.get is not
+// seen; nothing of this package does.)
+func (c *connection) CleanStart(ctx context.Context) (bool, error) {
+	if err := c.gone(); err != nil {
+		return false, err
+	}
+	clean := false
+	err := bounded(ctx, c.link, func() error {
+		q, err := onChannel(c.link, func(ch *amqp.Channel) (amqp.Queue, error) {
+			return ch.QueueDeclarePassive(c.sub.Queue, true, false, false, false, nil)
+		})
+		clean = q.Consumers == 0
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		return false, refused(c.sub.Queue, err)
+	}
+	return clean, nil
 }
 
 // gone says why the connection can no longer be used; nil if it can.

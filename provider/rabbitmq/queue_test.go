@@ -195,3 +195,23 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("Connect to a vhost that does not exist = %v, want ErrConfig that names it", err)
 	}
 }
+
+// A first reader need not wait for a predecessor that never was; one beside a consumer must.
+func TestCleanStart(t *testing.T) {
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
+		first := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		for _, c := range []struct {
+			when  string
+			clean bool
+		}{{"nobody has consumed", true}, {"another consumes", false}} {
+			clean, err := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q}).(jms.CleanStarter).CleanStart(t.Context())
+			if err != nil || clean != c.clean {
+				t.Errorf("CleanStart when %s = %t, %v; want %t", c.when, clean, err, c.clean)
+			}
+			_, _ = b.Session(first).Receive(b.Bounded(time.Millisecond))
+			b.Eventually("the first consumer is there", func() bool { return b.Consumers(q) == 1 })
+		}
+	})
+}
