@@ -207,10 +207,13 @@ func (r *run) serve(l *link) error {
 			r.stopReading(l, rd)
 			return r.giveUp(l, errGiveBack)
 		case len(r.leaving) > 0 && (readable || wholeQueue):
+			if rd == nil {
+				r.giveBack()
+				continue
+			}
+			// While reading comes to a stop a key may be lost that has to wait for its deadline: look again before anything is given back.
 			r.stopReading(l, rd)
 			rd = nil
-			r.collect()
-			r.giveBack()
 			continue
 		case rd == nil && !wholeQueue:
 			m.d.Resume()
