@@ -3,7 +3,7 @@ module github.com/keyseq/keyseq/provider/rabbitmq
 go 1.26
 
 require (
-	github.com/keyseq/keyseq v0.0.0
+	github.com/keyseq/keyseq v0.1.0
 	github.com/rabbitmq/amqp091-go v1.16.0
 	go.uber.org/goleak v1.3.0
 )
