@@ -21,5 +21,5 @@
 // late, or in silence, cannot be had from outside; package memory does that.
 //
 // Rules that match nothing change nothing: a wrapped healthy provider behaves as it does unwrapped, with the optional interfaces
-// that its connections have and no others.
+// that its connections have and no others. Close each connection: its Done, once asked for, is watched by a goroutine until then.
 package faulty

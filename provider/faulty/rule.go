@@ -67,8 +67,8 @@ func (r Rule) After() Rule { r.after = true; return r }
 // Delay makes the call wait, without regard to its context. Closing the connection, and Release, end it.
 func (r Rule) Delay(d time.Duration) Rule { r.delay = d; return r }
 
-// Hang makes the call wait, without regard to its context, until Release or until its connection is closed. Released, it goes on:
-// before the effect it still has it, late; after the effect it returns what it brought.
+// Hang makes the call wait, without regard to its context, until Release or until its connection is closed (Connect and CloseConnection:
+// until Release only). Released, it goes on: before the effect it still has it, late; after the effect it returns what it brought.
 func (r Rule) Hang() Rule { r.hang = true; return r }
 
 // Return makes the call fail, after Delay and Hang. The package's documentation says what becomes true with which error. CloseSession and
