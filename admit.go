@@ -8,12 +8,31 @@ import (
 	"github.com/keyseq/keyseq/jms"
 )
 
-// admit puts a received message into the queue of its key, in the place that was reserved for it; false ends the reader.
+// errReaderExited is what user code does to the reader that ends its goroutine.
+var errReaderExited = errors.New("a KeyExtractor or an event func ended the reading goroutine with runtime.Goexit (t.FailNow does): return an error instead")
+
+// admit puts a received message into the queue of its key, in the place that was reserved for it; false ends the reader. If user code ends
+// the goroutine, the message must not stay behind: it goes back, and the run ends, for what comes after it must not overtake.
 func (rd *reader) admit(s *session, msg *Message) bool {
 	m := rd.r.m
 	m.counters.received.Add(1)
 	rd.r.firstMessage(rd.l)
 	h := held{msg: msg, session: s, receivedAt: time.Now()}
+	returned := false
+	defer func() {
+		if !returned {
+			m.d.AddLeaving(msg.ID, h, len(msg.Body))
+			rd.r.fail(fmt.Errorf("keyseq: queue %q, message %q: %w", m.queue, msg.ID, errReaderExited))
+		}
+	}()
+	goOn := rd.place(h)
+	returned = true
+	return goOn
+}
+
+// place finds the key and the place of a message.
+func (rd *reader) place(h held) bool {
+	m, msg := rd.r.m, h.msg
 	h.past = m.memory.recall(m.stableID(&h))
 	key, err := extractKey(m.key, msg)
 	if err == nil && key == "" && m.cfg.OnEmptyKey == EmptyKeyError {

@@ -2,6 +2,7 @@ package keyseq
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -47,6 +48,7 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 
 // StepBackoff pauses for the n-th step before retry n; the last one repeats. Without steps it does not pause.
 func StepBackoff(steps ...time.Duration) Backoff {
+	steps = slices.Clone(steps) // the caller may go on using its own
 	return func(n int) time.Duration {
 		if len(steps) == 0 {
 			return 0

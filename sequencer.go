@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,12 +62,17 @@ func NewSequenceManager(queue string, factory jms.ConnectionFactory, listener Li
 	}
 	var p problems
 	p.add(queue != "", "queue", "is empty: name the queue to read")
-	p.add(factory != nil, "factory", "is nil: pass a provider's connection factory")
-	p.add(listener != nil, "listener", "is nil: pass your Listener")
-	if f, ok := listener.(ListenerFuncs); ok {
-		p.add(f.Task != nil, "listener", "ListenerFuncs.Task is nil: give it the function that handles a message")
+	p.add(!missing(factory), "factory", "is nil: pass a provider's connection factory")
+	p.add(!missing(listener), "listener", "is nil: pass your Listener")
+	p.add(!missing(key), "key", "is nil: pass a KeyExtractor such as KeyFromProperty")
+	var funcs *ListenerFuncs
+	switch l := listener.(type) {
+	case ListenerFuncs:
+		funcs = &l
+	case *ListenerFuncs:
+		funcs = l
 	}
-	p.add(key != nil, "key", "is nil: pass a KeyExtractor such as KeyFromProperty")
+	p.add(funcs == nil || funcs.Task != nil, "listener", "ListenerFuncs.Task is nil: give it the function that handles a message")
 	if c, ok := key.(checkedExtractor); ok {
 		if err := c.check(); err != nil {
 			p = append(p, err)
@@ -81,6 +87,18 @@ func NewSequenceManager(queue string, factory jms.ConnectionFactory, listener Li
 	m.slack = max(1, cfg.Workers/10)
 	m.d = keyqueue.New(cfg.Workers, m.turn)
 	return m, nil
+}
+
+// missing says whether an argument is nil, or an interface around a nil pointer or func, which would panic at its first use.
+func missing(argument any) bool {
+	if argument == nil {
+		return true
+	}
+	switch v := reflect.ValueOf(argument); v.Kind() {
+	case reflect.Pointer, reflect.Func:
+		return v.IsNil()
+	}
+	return false
 }
 
 // Config returns a copy of the settings.
