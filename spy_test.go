@@ -19,7 +19,8 @@ type spy struct {
 	sessions []*spiedSession
 	breaches []string
 	receives int // calls of Receive
-	most     int // of sessions open at once
+	now      int // sessions open
+	most     int // of them at once
 }
 
 func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
@@ -58,16 +59,7 @@ func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection
 // opened is how many sessions were opened since the rig was made, open how many are.
 func (s *spy) opened() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
 
-func (s *spy) open() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.sessions {
-		if !x.closed && !x.conn.closed {
-			n++
-		}
-	}
-	return n
-}
+func (s *spy) open() int { s.mu.Lock(); defer s.mu.Unlock(); return s.now }
 
 // holding lists what sessions hold that were not closed.
 func (s *spy) holding() (bodies []string) {
@@ -91,6 +83,7 @@ type spiedConnection struct {
 	jms.Connection
 	spy       *spy
 	receiving int
+	open      int // sessions
 	closed    bool
 }
 
@@ -103,13 +96,11 @@ func (c *spiedConnection) OpenSession(ctx context.Context) (jms.Session, error) 
 	defer c.spy.mu.Unlock()
 	s := &spiedSession{inner: inner, conn: c, number: len(c.spy.sessions)}
 	c.spy.sessions = append(c.spy.sessions, s)
-	open := 0
-	for _, x := range c.spy.sessions {
-		if !x.closed && !x.conn.closed {
-			open++
-		}
+	if !c.closed {
+		c.open++
+		c.spy.now++
+		c.spy.most = max(c.spy.most, c.spy.now)
 	}
-	c.spy.most = max(c.spy.most, open)
 	return s, nil
 }
 
@@ -117,6 +108,8 @@ func (c *spiedConnection) Close(ctx context.Context) error {
 	err := c.Connection.Close(ctx)
 	c.spy.mu.Lock()
 	c.closed = true
+	c.spy.now -= c.open
+	c.open = 0
 	c.spy.mu.Unlock()
 	return err
 }
@@ -202,6 +195,10 @@ func (s *spiedSession) Close(ctx context.Context) error {
 	err := s.inner.Close(ctx)
 	s.conn.spy.mu.Lock()
 	defer s.conn.spy.mu.Unlock()
+	if !s.closed && !s.conn.closed {
+		s.conn.open--
+		s.conn.spy.now--
+	}
 	s.closed, s.held = true, ""
 	return err
 }
