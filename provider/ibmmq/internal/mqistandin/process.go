@@ -73,8 +73,11 @@ func (q *QueueManager) Close() error {
 }
 
 // findProgram looks for build/mqstandin-qmgr from here upwards, as tests run in
-// the directory of their package.
+// the directory of their package, unless `make flags` has said where it is.
 func findProgram() (string, error) {
+	if p := os.Getenv("MQSTANDIN_PROGRAM"); p != "" {
+		return p, nil
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
