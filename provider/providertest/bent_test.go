@@ -190,6 +190,13 @@ func (s *bentSession) Close(ctx context.Context) error {
 	return s.refSession.Close(ctx)
 }
 
+// holds gives what the session holds.
+func (s *bentSession) holds() *refMessage {
+	s.c.b.mu.Lock()
+	defer s.c.b.mu.Unlock()
+	return s.held
+}
+
 // locked runs f with the broker's mutex held and wakes everybody afterwards.
 func (c *bentConn) locked(f func()) {
 	c.b.mu.Lock()

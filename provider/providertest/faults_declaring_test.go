@@ -71,9 +71,7 @@ func faultsOfDeclaring() []fault {
 			receive: func(ctx context.Context, s *bentSession) (*jms.Message, error) {
 				m, err := s.refSession.Receive(ctx)
 				if err == nil {
-					s.c.b.mu.Lock()
-					held := s.held
-					s.c.b.mu.Unlock()
+					held := s.holds()
 					time.AfterFunc(30*time.Minute, func() {
 						s.c.locked(func() {
 							if s.held == held && held != nil {

@@ -13,7 +13,7 @@ func faultsOfEnding() []fault {
 	return []fault{
 		{name: "close of a session keeps its message", fails: "rule08/SessionGivesBack", bend: bend{
 			closeSession: func(ctx context.Context, s *bentSession) error {
-				if s.held != nil {
+				if s.holds() != nil {
 					return nil
 				}
 				return s.refSession.Close(ctx)

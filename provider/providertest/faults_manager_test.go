@@ -49,6 +49,7 @@ func managerFaults() []fault {
 			c.Retry.MaxRetries, c.Retry.OnExhausted = 0, keyseq.ActionDiscard
 		}},
 		{name: "one worker for all", fails: "G5/WaitingMessagesHoldNoWorker", config: func(c *keyseq.Config) { c.Workers = 1 }},
+		{name: "nobody is told of a full window", fails: "G5/FullWindowIsTold", config: func(c *keyseq.Config) { c.Events = c.Events[:1] }},
 		{name: "a window of two", fails: "G6/Fairness", config: func(c *keyseq.Config) { c.MaxInFlight = 2 }},
 		{name: "more workers than asked for", fails: "G7/Bounds", config: func(c *keyseq.Config) { c.Workers = 6 }},
 		{name: "fewer workers than asked for", fails: "G7/Bounds", config: func(c *keyseq.Config) { c.Workers = 4 }},

@@ -21,11 +21,10 @@ func faultsOfSettling() []fault {
 			}}},
 		{name: "a commit without a message sends nothing", fails: "rule05/SendsAlone", bend: bend{
 			commit: func(ctx context.Context, s *bentSession, out []jms.Outgoing) error {
-				s.c.b.mu.Lock()
-				held, err := s.held, s.refSession.c.alive()
-				s.c.b.mu.Unlock()
-				if held == nil {
-					return err
+				if s.holds() == nil {
+					s.c.b.mu.Lock()
+					defer s.c.b.mu.Unlock()
+					return s.refSession.c.alive()
 				}
 				return s.refSession.Commit(ctx, out...)
 			}}},
@@ -65,7 +64,7 @@ func faultsOfSettling() []fault {
 			}}},
 		{name: "a rollback without a message brings back the last one", fails: "rule06/WithoutMessage", bend: bend{
 			commit: func(ctx context.Context, s *bentSession, out []jms.Outgoing) error {
-				s.last = s.held
+				s.last = s.holds()
 				return s.refSession.Commit(ctx, out...)
 			},
 			rollback: func(ctx context.Context, s *bentSession) error {

@@ -13,6 +13,7 @@ var isolationCases = []managerCase{
 	{"G5", "FailingKeyHoldsItself", "a key whose head fails again and again holds no other key and no worker, and goes on in order when it is mended",
 		failingKeyHoldsItself},
 	{"G5", "WaitingMessagesHoldNoWorker", "messages that wait behind a running task of their key hold no worker", waitingHoldsNoWorker},
+	{"G5", "FullWindowIsTold", "when waiting messages of a failing key fill the window, Events.Blocked names the key within a second", fullWindowIsTold},
 	{"G6", "Fairness", "a key with a long backlog takes turns with the other keys in the window", fairness},
 	{"G7", "Bounds", "no more than Workers tasks run and no more than MaxInFlight messages are held, and both are reached", bounds},
 }
@@ -59,6 +60,44 @@ func waitingHoldsNoWorker(a *audit) {
 	a.until("the quick key is done although the slow one still runs and 29 messages wait behind it", settled)
 	open()
 	a.untilSettled(33)
+	a.shutdown(m)
+	a.judge(orderaudit.Options{})
+}
+
+func fullWindowIsTold(a *audit) {
+	const total, window = 12, 5
+	a.load([]string{"poison"}, 0, total)
+	var mended atomic.Bool
+	told := make(chan time.Time, 1)
+	m := a.started(func(_ context.Context, d *keyseq.Delivery, _ int) error {
+		if string(d.Body) == "poison.0" && !mended.Load() {
+			return errFailed
+		}
+		return nil
+	}, func(c *keyseq.Config) {
+		c.MaxInFlight = window
+		c.Retry.Backoff = keyseq.FixedBackoff(a.h.Latency)
+		c.Events = append(c.Events, keyseq.Events{Blocked: func(reports []keyseq.KeyReport) {
+			if len(reports) == 1 && reports[0].Key == "poison" {
+				select {
+				case told <- time.Now():
+				default:
+				}
+			}
+		}})
+	})
+	a.until("the window is full", func() bool { return a.held == window && a.messages["poison.0"].tasks > 0 })
+	full := time.Now()
+	select {
+	case at := <-told:
+		if took := at.Sub(full); took > time.Second+a.h.Latency {
+			a.broken("Events.Blocked named the key %v after the window was full", took)
+		}
+	case <-time.After(time.Second + a.h.Patience):
+		a.broken("Events.Blocked has not named the key %v after the window was full", time.Second+a.h.Patience)
+	}
+	mended.Store(true)
+	a.untilSettled(total)
 	a.shutdown(m)
 	a.judge(orderaudit.Options{})
 }

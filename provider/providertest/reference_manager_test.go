@@ -21,7 +21,7 @@ func TestReferenceManager(t *testing.T) {
 func TestReferenceManagerModest(t *testing.T) {
 	caps := jms.Capabilities{ReturnDelay: 50 * time.Millisecond}
 	providertest.RunManager(t, providertest.Harness{
-		Quiet: 20 * time.Millisecond, Latency: 100 * time.Millisecond,
+		Quiet: 20 * time.Millisecond, Latency: 500 * time.Millisecond,
 		New: func(testing.TB) providertest.Broker { return referenceBroker(newRefBroker(caps, "IN", "OUT")) },
 	})
 }
