@@ -24,7 +24,7 @@ func (s *shipping) DoTask(ctx context.Context, d *keyseq.Delivery) error {
 		a := s.record.Start(s.name, d.Key, version, d.Attempt)
 		defer a.Return(orderaudit.Settled)
 	}
-	time.Sleep(20 * time.Millisecond) // the work
+	time.Sleep(100 * time.Millisecond) // the work
 	fmt.Printf("%s: %s\n", s.name, d.Body)
 	return nil
 }

@@ -21,8 +21,8 @@ type instance struct {
 	cmd   *exec.Cmd
 	ended chan error
 	quiet chan struct{} // closed: nobody wants to know what it prints
-	done  int    // tasks
-	state string // as it said last
+	done  int           // tasks
+	state string        // as it said last
 }
 
 // line is what an instance has printed.
