@@ -385,3 +385,24 @@ func TestB05_ArrivalsAtTheMomentAKeyRunsEmpty(t *testing.T) {
 		}
 	})
 }
+
+// B4: where nothing has to be waited for, the key whose commit was rolled back goes on at once.
+func TestB04_ARolledBackKeyGoesOnAtOnce(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 1, 2, 3)
+		failures := 0
+		r.hook(func(c memory.Call) error {
+			if c.Kind == memory.CallCommit && !c.After && failures < 10 {
+				failures++
+				return jms.ErrRolledBack
+			}
+			return nil
+		})
+		began := time.Now()
+		r.manager(quick).start()
+		r.drained()
+		if d := time.Since(began); d > 10*time.Millisecond {
+			r.Errorf("10 commits were rolled back, and it took %v until all was done, want no wait", d)
+		}
+	})
+}

@@ -258,6 +258,7 @@ func (r *run) wait(deadline time.Duration, rd *reader) {
 	}
 	select {
 	case <-r.bell:
+	case <-r.m.d.Left():
 	case <-timer:
 	case <-done:
 	}

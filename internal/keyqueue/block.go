@@ -65,6 +65,9 @@ func (d *Dispatcher[T, W]) Leaving() []*Key[T] {
 	return keys
 }
 
+// Left is rung when Leaving has one more to return.
+func (d *Dispatcher[T, W]) Left() <-chan struct{} { return d.left }
+
 // Release lets a blocked key go on with what it holds; it is forgotten if that is nothing. It returns false, and the key stays
 // blocked, if a turn has blocked it once more since it was returned by Leaving or BlockWhere: TakeBack has to be called again.
 func (d *Dispatcher[T, W]) Release(k *Key[T]) bool {

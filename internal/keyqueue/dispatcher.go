@@ -20,10 +20,11 @@ type Dispatcher[T, W any] struct {
 	pauses pauseHeap[T]
 	room   room
 
-	halted  bool      // nothing starts, on any key
-	blocked int       // keys that are
-	drops   uint64    // calls of DropAll
-	leaving []*Key[T] // keys blocked by a turn, not yet taken by Leaving
+	halted  bool          // nothing starts, on any key
+	blocked int           // keys that are
+	drops   uint64        // calls of DropAll
+	leaving []*Key[T]     // keys blocked by a turn, not yet taken by Leaving
+	left    chan struct{} // rung when there is one more
 
 	idle    *Worker[T, W] // parked, last in first out
 	all     []*Worker[T, W]
@@ -40,7 +41,7 @@ type Dispatcher[T, W any] struct {
 // with its Turn what becomes of it; the item may be read and changed there, but other readers of it see the changes only where they were
 // made inside Update.
 func New[T, W any](workers int, run func(*Worker[T, W], *Key[T], *T) Turn) *Dispatcher[T, W] {
-	d := &Dispatcher[T, W]{run: run, maxWorkers: workers, seed: maphash.MakeSeed(), quiet: make(chan struct{}, 1)}
+	d := &Dispatcher[T, W]{run: run, maxWorkers: workers, seed: maphash.MakeSeed(), quiet: make(chan struct{}, 1), left: make(chan struct{}, 1)}
 	d.table.init()
 	d.room.bell = make(chan struct{}, 1)
 	d.pauses.base = time.Now()
@@ -69,8 +70,17 @@ func (d *Dispatcher[T, W]) AddLeaving(name string, item T, size int) {
 	k := d.table.alone(name)
 	d.setBlocked(k, true)
 	k.listed = true
-	d.leaving = append(d.leaving, k)
+	d.reportLeaving(k)
 	d.append(k, item, size)
+}
+
+// reportLeaving puts a key on the list of Leaving. The lock is held.
+func (d *Dispatcher[T, W]) reportLeaving(k *Key[T]) {
+	d.leaving = append(d.leaving, k)
+	select {
+	case d.left <- struct{}{}:
+	default:
+	}
 }
 
 // append is entered with the lock held and leaves without.
@@ -158,7 +168,7 @@ func (d *Dispatcher[T, W]) finish(k *Key[T], t Turn) {
 			k.again = true
 		} else {
 			k.listed = true
-			d.leaving = append(d.leaving, k)
+			d.reportLeaving(k)
 		}
 		if t.kind == turnStay {
 			k.state = stateResting
