@@ -218,10 +218,14 @@ func (c *conn) close() error {
 	}
 	c.processAcks()
 	c.depart()
+	if len(c.sessions) > 0 {
+		return fmt.Errorf("memory: queue %q: a session was lost before, the broker will give back what it held later: %w", c.q.Name, jms.ErrSessionLost)
+	}
 	return nil
 }
 
-// depart is the broker's end of a connection: everything unsettled goes back in one act, then the role goes to the next.
+// depart is the broker's end of a connection: everything unsettled goes back in one act, then the role goes to the next. A session that was
+// lost alone before has a link of its own, of whose end the broker hears later.
 func (c *conn) depart() {
 	if c.gone {
 		return
@@ -229,17 +233,26 @@ func (c *conn) depart() {
 	c.gone = true
 	back := append(c.ahead, c.acks.take()...)
 	for s := range c.sessions {
+		if s.cut {
+			continue
+		}
 		if s.held != nil {
 			back = append(back, s.held)
 		}
 		s.leave()
 	}
-	c.ahead = nil
-	q := c.q
-	q.giveBack(back...)
-	q.conns = remove(q.conns, c)
+	c.ahead, c.enlisted = nil, false
+	c.q.giveBack(back...)
+	c.forget()
 	c.stepDown()
-	q.dispatch()
+	c.q.dispatch()
+}
+
+// forget takes a connection off the books when nothing of it is left.
+func (c *conn) forget() {
+	if c.gone && len(c.sessions) == 0 {
+		c.q.conns = remove(c.q.conns, c)
+	}
 }
 
 // tell makes the client know that the connection is lost. The first reason stays.

@@ -97,6 +97,7 @@ func (s *session) depart() {
 	}
 	e := s.held
 	s.leave()
+	s.c.forget()
 	if e != nil {
 		e.q.giveBack(e)
 		e.q.dispatch()
@@ -124,6 +125,9 @@ func (q *queue) loseAll(err error) {
 	}
 	for _, c := range q.conns { // those lost before, of which the broker learns now
 		c.depart()
+		for s := range c.sessions {
+			s.depart()
+		}
 	}
 }
 

@@ -242,6 +242,49 @@ func TestLostSessionLeavesTheOthers(t *testing.T) {
 	})
 }
 
+// TestLostSessionOutlivesItsConnection: it has a link of its own, and closing the others does not make the broker notice.
+func TestLostSessionOutlivesItsConnection(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, b *memory.Broker, c jms.Connection){
+		"close": func(t *testing.T, _ *memory.Broker, c jms.Connection) {
+			wantErr(t, c.Close(t.Context()), jms.ErrSessionLost)
+		},
+		"break": func(t *testing.T, b *memory.Broker, _ jms.Connection) {
+			breakAll(t, b, memory.Loss{Broker: memory.AtOnce})
+		},
+		"restart": func(_ *testing.T, b *memory.Broker, _ jms.Connection) { b.Restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker(t)
+				ids := send(t, b, "1", "2", "3")
+				c := connect(t, b, "")
+				receive(t, c, "1")
+				receive(t, c, "2")
+				if err := b.LoseSession(ids[0], memory.Loss{Broker: 10 * time.Second}); err != nil {
+					t.Fatal(err)
+				}
+				end(t, b, c)
+				c = connect(t, b, "")
+				if name == "restart" { // the broker has forgotten them all
+					cleanStart(t, c, true)
+					browse(t, b, "1 2 3")
+					return
+				}
+				cleanStart(t, c, false)
+				browse(t, b, "2 3")
+				receive(t, c, "2")
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				cleanStart(t, c, true)
+				browse(t, b, "1 3")
+				if s := stats(t, b); s.Connections != 1 || s.Unsettled != 1 {
+					t.Fatalf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
 // TestTakenBackInSilence: the message comes again while its holder still works on it (H3).
 func TestTakenBackInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -31,10 +32,18 @@ type modelMessage struct {
 	deliveries     int
 	id             string
 	notYetHasPlace bool
+	lostUntil      time.Time // held by a lost session of lostBy until then
+	lostBy         jms.Connection
 }
 
 func (m *model) tick() {
 	m.now = time.Now()
+	for _, x := range m.all {
+		if !x.lostUntil.IsZero() && !x.lostUntil.After(m.now) {
+			x.lostUntil = time.Time{}
+			m.giveBack(x)
+		}
+	}
 	m.all = slices.DeleteFunc(m.all, func(x *modelMessage) bool {
 		return !x.held && !x.expires.IsZero() && !m.now.Before(x.expires)
 	})
@@ -81,6 +90,10 @@ func (m *model) giveBack(xs ...*modelMessage) {
 		m.returns++
 		x.returned = m.returns
 	}
+}
+
+func (m *model) lostBy(c jms.Connection) bool {
+	return slices.ContainsFunc(m.all, func(x *modelMessage) bool { return !x.lostUntil.IsZero() && x.lostBy == c })
 }
 
 func (m *model) remove(x *modelMessage) {
@@ -188,10 +201,16 @@ func randomRun(t *testing.T, seed uint64, inReturnOrder bool) {
 			m.giveBack(h.x)
 			h.x, h.undone = nil, true
 		case op < 88 && h.x != nil: // the session is lost
-			if err := b.LoseSession(h.x.id, memory.Loss{}); err != nil {
+			var l memory.Loss
+			if !inReturnOrder && rnd.IntN(2) == 0 { // the broker notices late
+				l.Broker = time.Duration(1+rnd.IntN(5)) * time.Second
+				h.x.lostUntil, h.x.lostBy = m.now.Add(l.Broker), conns[ci]
+			} else {
+				m.giveBack(h.x)
+			}
+			if err := b.LoseSession(h.x.id, l); err != nil {
 				t.Fatal(err)
 			}
-			m.giveBack(h.x)
 			_, err := h.s.Receive(t.Context())
 			wantErr(t, err, jms.ErrSessionLost)
 			reopen()
@@ -205,8 +224,9 @@ func randomRun(t *testing.T, seed uint64, inReturnOrder bool) {
 			reopen()
 		case op < 94: // the connection is closed or breaks
 			if rnd.IntN(2) == 0 {
-				if err := conns[ci].Close(t.Context()); err != nil {
-					t.Fatal(err)
+				err := conns[ci].Close(t.Context())
+				if lingering := m.lostBy(conns[ci]); lingering != errors.Is(err, jms.ErrSessionLost) || !lingering && err != nil {
+					t.Fatalf("Close: %v, lost sessions: %t", err, lingering)
 				}
 			} else {
 				rs, err := b.Readers(queue)
@@ -231,6 +251,7 @@ func randomRun(t *testing.T, seed uint64, inReturnOrder bool) {
 			time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
 			synctest.Wait()
 		}
+		synctest.Wait()
 		m.tick()
 		if err := agree(b, m); err != nil {
 			t.Fatalf("step %d (operation %d): %v", step, op, err)
