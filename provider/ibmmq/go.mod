@@ -7,3 +7,5 @@ require (
 	github.com/ibm-messaging/mq-golang/v5 v5.6.2
 	go.uber.org/goleak v1.3.0
 )
+
+replace github.com/keyseq/keyseq => ../..
