@@ -107,8 +107,12 @@ func (r *run) settleAll(l *link) {
 			aborted = true
 			r.abort(l)
 		}
+		s := m.d.Stats()
+		if aborted && s.Running == 0 && s.Detached > 0 {
+			return // calls that do not return: if anything ends them, it is the closing of the link
+		}
 		// A key of which something was lost on the way back needs a second pass, to be released: the deadline for it outlives the run.
-		if s := m.d.Stats(); s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && !r.more() && (s.Held == 0 && len(r.leaving) == 0 || !l.caps.RollbackInPlace) {
+		if s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && !r.more() && (s.Held == 0 && len(r.leaving) == 0 || !l.caps.RollbackInPlace) {
 			return
 		}
 		select {

@@ -1,0 +1,207 @@
+package keyseq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/memory"
+)
+
+// R1.20, R1.22, R1.23: a message that was lost with its session is still locked by the broker when the manager is stopped and started again: its
+// successors wait for it all the same.
+func TestR1_23_ALossIsRememberedOverStopAndStart(t *testing.T) {
+	for name, end := range map[string]func(*subject) error{
+		"Stop":     func(s *subject) error { return s.stop(time.Minute) },
+		"Shutdown": func(s *subject) error { return s.shutdown(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			profiles(t, func(r *rig) {
+				r.send("K", 1, 2, 3)
+				r.send("J", 1)
+				var j journal
+				lost := make(chan struct{})
+				done := false
+				r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+					if c.Kind == memory.CallCommit && !c.After && string(c.Message.Body) == "K.1" && !done {
+						done = true
+						r.audit.Loss("A", "session lost", 0)
+						close(lost)
+						return jms.ErrSessionLost
+					}
+					return nil
+				})
+				m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+					j.add("%s", d.Body)
+					time.Sleep(100 * time.Millisecond)
+					return nil
+				}).start()
+				<-lost
+				for range 3 {
+					if err := end(m); err != nil {
+						r.Fatal(err)
+					}
+					m.start()
+					time.Sleep(10 * time.Millisecond)
+				}
+				r.drained()
+				var k []string
+				for _, body := range j.all() {
+					if body[0] == 'K' {
+						k = append(k, body)
+					}
+				}
+				if got := fmt.Sprint(k); got != "[K.1 K.1 K.2 K.3]" {
+					r.Errorf("tasks of K: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// R1.21: Run reads until its context ends, lets running tasks finish, and returns nil; the values of its context are those of the tasks', its end is
+// not theirs.
+func TestR1_21_RunEndsWithItsContext(t *testing.T) {
+	type name struct{}
+	profiles(t, func(r *rig) {
+		r.interleaved(4, 4)
+		m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
+			time.Sleep(5 * time.Second)
+			if ctx.Err() != nil || ctx.Value(name{}) != "value" {
+				r.Errorf("the task's context: %v, value %v", ctx.Err(), ctx.Value(name{}))
+			}
+			return nil
+		})
+		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), name{}, "value"))
+		done := make(chan error, 1)
+		go func() { done <- m.Run(ctx) }()
+		r.until("tasks run", func() bool { return m.Snapshot().Running == 4 })
+		r.audit.InstanceStopping("A")
+		cancel()
+		if err := <-done; err != nil {
+			r.Errorf("Run: %v", err)
+		}
+		if s := m.Snapshot(); s.Committed != 4 || s.State != keyseq.StateStopped {
+			r.Errorf("committed %d, state %v", s.Committed, s.State)
+		}
+	})
+}
+
+// R1.21, T22: a task that takes longer than DrainTimeout is cancelled, and Run says which key it was.
+func TestR1_21_RunNamesWhatItHadToCancel(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("slow", 1)
+		m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, func(c *keyseq.Config) { c.DrainTimeout = 3 * time.Second; c.TaskTimeout = 0 })
+		ctx, cancel := context.WithCancel(r.Context())
+		done := make(chan error, 1)
+		go func() { done <- m.Run(ctx) }()
+		r.until("the task runs", func() bool { return m.Snapshot().Running == 1 })
+		r.audit.InstanceStopping("A")
+		began := time.Now()
+		cancel()
+		if err := <-done; !errors.Is(err, keyseq.ErrDrainTimeout) || time.Since(began) != 3*time.Second {
+			r.Errorf("Run: %v after %v, want ErrDrainTimeout after 3s", err, time.Since(began))
+		}
+	})
+}
+
+// StopAll ends Run with its reason; the message is back on the queue, nothing of its key ran after it.
+func TestR1_21_StopAllEndsTheRunAndLosesNothing(t *testing.T) {
+	profiles(t, func(r *rig) {
+		r.send("K", 1, 2, 3)
+		bad := errors.New("database gone")
+		first := true
+		m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			if string(d.Body) == "K.2" && first {
+				first = false
+				r.audit.InstanceStopping("A")
+				return keyseq.StopAll(bad)
+			}
+			return nil
+		})
+		if err := m.Run(r.Context()); !errors.Is(err, bad) {
+			r.Errorf("Run: %v, want the task's reason", err)
+		}
+		if err := m.Err(); !errors.Is(err, bad) || m.State() != keyseq.StateFailed {
+			r.Errorf("Err: %v, state %v", err, m.State())
+		}
+		time.Sleep(time.Second)
+		if got := r.bodies(inQueue); len(got) == 0 || got[len(got)-1] != "K.3" || got[len(got)-2] != "K.2" {
+			r.Errorf("left: %v", got)
+		}
+		m.start()
+		r.drained()
+	})
+}
+
+// R1.18: Stop while Start is still connecting ends both.
+func TestR1_18_StopEndsAStartThatStillConnects(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.broker.SetHook(func(ctx context.Context, c memory.Call) error {
+			if c.Kind == memory.CallConnect && !c.After {
+				<-ctx.Done() // a host that does not answer
+				return ctx.Err()
+			}
+			return nil
+		})
+		r.unjudged = true // nothing is sent
+		m := r.manager(quick)
+		started := make(chan error, 1)
+		go func() { started <- m.Start(r.Context()) }()
+		synctest.Wait()
+		if err := m.stop(time.Minute); err != nil {
+			r.Errorf("Stop: %v", err)
+		}
+		if err := <-started; err == nil {
+			r.Error("Start returned nil although it was stopped before it had connected")
+		}
+		if m.State() != keyseq.StateStopped {
+			r.Errorf("state %v", m.State())
+		}
+	})
+}
+
+// R1.21: a commit that never returns does not keep Shutdown for ever: its time is over, it says so, and the connection is closed, which ends the
+// call.
+func TestR1_21_ShutdownWithACommitThatNeverReturns(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 1, 2)
+		r.unjudged = true
+		gone := make(chan struct{})
+		r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+			switch {
+			case c.Kind == memory.CallCommit && !c.After:
+				<-gone
+				return jms.ErrConnectionLost
+			case c.Kind == memory.CallCloseConnection && !c.After:
+				select {
+				case <-gone:
+				default:
+					close(gone)
+				}
+			}
+			return nil
+		})
+		m := r.manager(quick, func(c *keyseq.Config) { c.CallTimeout = time.Second }).start()
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		err := m.shutdown(time.Minute)
+		if err == nil || time.Since(began) > 2*time.Minute {
+			r.Errorf("Shutdown: %v after %v, want an error in time", err, time.Since(began))
+		}
+		select {
+		case <-m.Done():
+		case <-time.After(time.Hour):
+			r.Errorf("the run has not ended an hour later: %+v", m.Snapshot())
+			close(gone)
+		}
+	})
+}
