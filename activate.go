@@ -136,21 +136,20 @@ func (r *run) await(l *link, call func(context.Context) error) error {
 }
 
 // firstMessage notes that a link has delivered. Where the broker does not say who is active, this is how it shows; tasks of the
-// predecessor then still have TakeoverDelay to end.
-func (r *run) firstMessage(l *link) {
-	if l.served.Load() {
-		return
-	}
-	l.served.Store(true)
-	m := r.m
-	if _, elected := m.elector(l); elected || !m.cfg.SingleActiveConsumer {
-		return
+// predecessor then still have TakeoverDelay to end. False: reading was stopped meanwhile, and the message must not be handled yet.
+func (rd *reader) firstMessage() bool {
+	r, m := rd.r, rd.r.m
+	rd.l.served.Store(true)
+	if _, elected := m.elector(rd.l); elected || !m.cfg.SingleActiveConsumer {
+		return true
 	}
 	m.confirm()
-	if m.cfg.TakeoverDelay > 0 {
-		m.log.Info("active: waiting before the first task", "queue", m.queue, "wait", m.cfg.TakeoverDelay)
-		sleep(r.wanted, m.cfg.TakeoverDelay)
+	if m.cfg.TakeoverDelay == 0 {
+		return true
 	}
+	m.log.Info("active: waiting before the first task", "queue", m.queue, "wait", m.cfg.TakeoverDelay)
+	r.ring()
+	return sleep(rd.ctx, m.cfg.TakeoverDelay)
 }
 
 // elector is the connection's, if there is an election.

@@ -16,8 +16,11 @@ var errReaderExited = errors.New("a KeyExtractor or an event func ended the read
 func (rd *reader) admit(s *session, msg *Message) bool {
 	m := rd.r.m
 	m.counters.received.Add(1)
-	rd.r.firstMessage(rd.l)
 	h := held{msg: msg, session: s, receivedAt: time.Now()}
+	if !rd.l.served.Load() && !rd.firstMessage() {
+		m.d.AddLeaving(msg.ID, h, len(msg.Body))
+		return false
+	}
 	returned := false
 	defer func() {
 		if !returned {

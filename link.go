@@ -71,6 +71,10 @@ func (m *SequenceManager) connect(ctx context.Context) (*link, error) {
 
 // agree works out what the broker's capabilities mean for the settings, and checks what only a connection can tell.
 func (m *SequenceManager) agree(ctx context.Context, l *link) error {
+	if l.caps.Push {
+		// What was pushed and not received yet comes behind a message that is given back alone: only closing returns both in order.
+		l.caps.RollbackInPlace = false
+	}
 	l.returnDelay = l.caps.Returns()
 	if m.cfg.ReturnDelay > 0 {
 		l.returnDelay = m.cfg.ReturnDelay

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
@@ -19,6 +20,7 @@ type reader struct {
 	done   chan struct{} // closed when no Receive is outstanding
 	why    error         // why it ended by itself; valid when done is closed
 	lost   bool          // it ended with a Receive lost: whatever that brought is unknown
+	calls  atomic.Uint64 // odd while a Receive is under way
 }
 
 func (r *run) startReader(l *link) *reader {
@@ -65,7 +67,9 @@ func (rd *reader) read() {
 			}
 			continue
 		}
+		rd.calls.Add(1)
 		msg, err := s.Receive(rd.ctx)
+		rd.calls.Add(1)
 		if err == nil && msg == nil {
 			err = errNothing
 		}

@@ -180,6 +180,8 @@ func (r *run) serve(l *link) error {
 	var rd *reader
 	// After a lost connection or a lost Receive, and when an earlier run has left a deadline, nothing of the queue is read before it.
 	wholeQueue := true
+	var calls uint64 // of the reader, when that last changed
+	var since time.Time
 	for {
 		r.lastRound.Store(time.Now().UnixNano())
 		r.collect()
@@ -218,7 +220,15 @@ func (r *run) serve(l *link) error {
 		case rd == nil && !wholeQueue:
 			m.d.Resume()
 			rd = r.startReader(l)
+			calls = 0
 			m.setState(r.readingState(l), nil)
+		case rd != nil && (rd.calls.Load() != calls || calls%2 == 0):
+			calls, since = rd.calls.Load(), time.Now()
+		case rd != nil && time.Since(since) >= m.cfg.CallTimeout:
+			// A Receive may wait as long as it likes, but not be dead: it must be able to end.
+			r.stopReading(l, rd)
+			rd = nil
+			continue
 		}
 		r.wait(wait, rd)
 	}

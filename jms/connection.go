@@ -112,7 +112,8 @@ type Capabilities struct {
 	// AtomicSends says that Commit is one transaction. If false the sends are confirmed, then the message is acknowledged: after a
 	// failure between the two a send can be there although its message comes again, but never the other way round.
 	AtomicSends bool
-	// RollbackInPlace says that a message given back keeps its place. If false the manager gives back only by closing the connection.
+	// RollbackInPlace says that a message given back keeps its place. If false, and with Push whatever is said here, the manager gives
+	// back only by closing the connection.
 	RollbackInPlace bool
 	// ReturnsAtOnce says that what is unsettled is back in the queue, at its place, before anything later can be received by
 	// anybody, whatever was lost. ReturnDelay must be 0 then.
@@ -123,7 +124,8 @@ type Capabilities struct {
 	ReturnDelay time.Duration
 	// MaxHold is how long a message may be held unsettled before the broker takes it away; 0: no limit is known.
 	MaxHold time.Duration
-	// Push says that the broker sends messages ahead of Receive. An idle instance then closes its connection, so that it hides none.
+	// Push says that the broker sends messages ahead of Receive. Nothing may be sent before the first Receive, since the manager may be
+	// waiting for what an earlier reader holds. A manager that is stopped closes its connection, so that it hides none.
 	Push bool
 	// StableIDs says that Message.ID is set, unique, and the same when a message comes again.
 	StableIDs bool

@@ -72,7 +72,7 @@ func (s *session) lose(l Loss, err error) {
 		return
 	}
 	s.end(err)
-	if s.cut || s.gone {
+	if s.cut || s.gone || c.cut { // with a connection that is lost already it comes back when that does
 		return
 	}
 	s.cut = true
