@@ -20,6 +20,9 @@ const settleGrace = 250 * time.Millisecond
 // closeTimeout bounds the orderly close of a connection whose Close has a context without an end.
 const closeTimeout = 10 * time.Second
 
+// publisherGrace bounds the orderly close of the connection for sending, which has nothing to lose: every commit has waited for its confirms.
+const publisherGrace = time.Second
+
 // connection is one AMQP connection with one channel and one consumer. It is never repaired: a delivery tag counts from 1 on every channel, so
 // an acknowledgement that survived a repair would remove somebody else's message.
 type connection struct {
@@ -233,7 +236,7 @@ func (c *connection) lose(why error) {
 			c.settle(deadline)
 		}
 		_ = c.link.end(deadline)
-		c.publisher.close(deadline)
+		c.publisher.close(time.Now().Add(publisherGrace))
 	}()
 }
 
@@ -286,5 +289,8 @@ func (c *connection) close(deadline time.Time) {
 		}
 	}
 	_ = c.link.end(deadline)
+	if grace := time.Now().Add(publisherGrace); grace.Before(deadline) {
+		deadline = grace
+	}
 	c.publisher.close(deadline)
 }

@@ -59,11 +59,11 @@ func (r *round) run(ctx context.Context, sum *totals) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, q := range []string{r.queue, r.out} {
-		if q == "" {
-			continue
-		}
-		if _, err := ch.QueueDeclare(q, true, false, false, false, amqp.Table{amqp.QueueTypeArg: r.kind, amqp.SingleActiveConsumerArg: true}); err != nil {
+	if _, err := ch.QueueDeclare(r.queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: r.kind, amqp.SingleActiveConsumerArg: true}); err != nil {
+		return err
+	}
+	if r.out != "" {
+		if _, err := ch.QueueDeclare(r.out, true, false, false, false, amqp.Table{amqp.QueueTypeArg: r.kind}); err != nil {
 			return err
 		}
 	}
