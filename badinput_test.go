@@ -315,3 +315,51 @@ func TestBadInput_ContextsThatHaveEnded(t *testing.T) {
 		r.drained()
 	})
 }
+
+// Bad input: a second manager on a queue that only one may read is told so; the first goes on.
+func TestBadInput_TwoManagersOnOneQueue(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.interleaved(5, 5)
+		r.manager(tenth).start()
+		second := r.instance("B", tenth)
+		if err := second.Start(r.Context()); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), inQueue) || !strings.Contains(err.Error(), "SingleActiveConsumer") {
+			r.Errorf("Start: %v, want jms.ErrConfig that says what to do", err)
+		}
+		r.drained()
+	})
+}
+
+// Bad input: Send without a queue, with a context that has ended, or to a queue that does not exist is an error, and nothing goes out.
+func TestBadInput_SendsThatCannotGoOut(t *testing.T) {
+	profiles(t, func(r *rig) {
+		r.send("K", 1, 2)
+		m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
+			if string(d.Body) != "K.1" {
+				return nil
+			}
+			switch d.Attempt {
+			case 1:
+				return d.Send(ctx, keyseq.Outgoing{Queue: outQueue}, keyseq.Outgoing{Body: []byte("where to?")})
+			case 2:
+				over, cancel := context.WithCancel(ctx)
+				cancel()
+				return d.Send(over, keyseq.Outgoing{Queue: outQueue})
+			case 3:
+				return d.Send(ctx, keyseq.Outgoing{Queue: "NOWHERE"})
+			}
+			return nil
+		}).start()
+		r.drained()
+		errs := r.messageErrors()
+		if len(errs) != 3 || !strings.Contains(errs[0].err.Error(), "Queue is empty") || !errors.Is(errs[1].err, context.Canceled) ||
+			!errors.Is(errs[2].err, jms.ErrConfig) || !errs[2].performed || !strings.Contains(errs[2].err.Error(), "NOWHERE") {
+			r.Errorf("OnMessageError: %+v", errs)
+		}
+		if out := r.bodies(outQueue); len(out) != 0 {
+			r.Errorf("went out all the same: %q", out)
+		}
+		if s := m.Snapshot(); s.Committed != 2 {
+			r.Errorf("committed %d", s.Committed)
+		}
+	})
+}

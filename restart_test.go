@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,6 +203,99 @@ func TestR1_21_ShutdownWithACommitThatNeverReturns(t *testing.T) {
 		case <-time.After(time.Hour):
 			r.Errorf("the run has not ended an hour later: %+v", m.Snapshot())
 			close(gone)
+		}
+	})
+}
+
+// B13: Run waits for a broker that is not there yet; Stop ends the wait at once.
+func TestB13_RunWaitsForTheBroker(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 1, 2)
+		down, tries := true, 0
+		r.hook(func(c memory.Call) error {
+			if c.Kind == memory.CallConnect && !c.After {
+				if tries++; down {
+					return jms.ErrConnectionLost
+				}
+			}
+			return nil
+		})
+		m := r.manager(quick, func(c *keyseq.Config) { c.Reconnect = keyseq.ExponentialBackoff(time.Second, time.Minute) })
+		for round := range 2 {
+			done := make(chan error, 1)
+			go func() { done <- m.Run(r.Context()) }()
+			time.Sleep(time.Hour)
+			if m.State() != keyseq.StateConnecting {
+				r.Errorf("state %v, want connecting", m.State())
+			}
+			r.locked(func() {
+				if tries < 60 || tries > 400 {
+					r.Errorf("%d tries in an hour with pauses up to a minute", tries)
+				}
+				tries = 0
+			})
+			if round == 0 {
+				began := time.Now()
+				if err := m.stop(time.Minute); err != nil || time.Since(began) > 0 {
+					r.Errorf("Stop while connecting: %v after %v", err, time.Since(began))
+				}
+				if err := <-done; err != nil {
+					r.Errorf("Run: %v", err)
+				}
+				continue
+			}
+			r.locked(func() { down = false })
+			r.drained()
+			if err := m.shutdown(time.Minute); err != nil {
+				r.Error(err)
+			}
+			<-done
+		}
+	})
+}
+
+// B14, B18: a task that outlives its connection and the end of Shutdown: Shutdown names its key, Start refuses until it has ended, its result does
+// not count, and the message never runs twice at once.
+func TestB14_AZombieIsNotJoined(t *testing.T) {
+	profiles(t, func(r *rig) {
+		r.send("K", 1, 2)
+		release := make(chan struct{})
+		var tasks atMost
+		first := true
+		m := r.manager(func(context.Context, *keyseq.Delivery) error {
+			tasks.enter()
+			defer tasks.leave()
+			if first {
+				first = false
+				<-release // deaf
+			}
+			return nil
+		}, func(c *keyseq.Config) { c.TaskTimeout = 0 }).start()
+		r.until("the task runs", func() bool { return m.Snapshot().Running == 1 })
+		r.losing("connection cut", func() { must(r.broker.Break(inQueue, memory.Loss{})) })
+		time.Sleep(time.Minute)
+		err := m.shutdown(time.Second)
+		if !errors.Is(err, keyseq.ErrDrainTimeout) || !strings.Contains(err.Error(), `"K"`) {
+			r.Errorf("Shutdown: %v, want ErrDrainTimeout that names K", err)
+		}
+		time.Sleep(time.Hour)
+		if err := m.Start(r.Context()); !errors.Is(err, keyseq.ErrStopping) {
+			r.Errorf("Start: %v, want ErrStopping", err)
+		}
+		select {
+		case <-m.Done():
+			r.Error("Done is closed while a task runs")
+		default:
+		}
+		close(release)
+		<-m.Done()
+		if n := r.broker.Depth(inQueue); n != 2 {
+			r.Errorf("%d messages on the queue, want both: the late result must not count", n)
+		}
+		m.start()
+		r.drained()
+		if tasks.most.Load() != 1 {
+			r.Errorf("%d tasks of a key at once", tasks.most.Load())
 		}
 	})
 }

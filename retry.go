@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Unlimited, as RetryPolicy.MaxRetries, retries for ever.
+// Unlimited is the RetryPolicy.MaxRetries that retries for ever.
 const Unlimited = -1
 
 // RetryPolicy says what becomes of a failed attempt. A retry is made in place: the message and its session are kept, the key waits,
