@@ -299,3 +299,49 @@ func TestB14_AZombieIsNotJoined(t *testing.T) {
 		}
 	})
 }
+
+// R1.18: a Start that runs out of time leaves nothing running.
+func TestR1_18_AStartOutOfTimeLeavesNothingRunning(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 1)
+		r.factory = slowStarter{r.factory}
+		m := r.manager(quick, func(c *keyseq.Config) { c.ReturnDelay = time.Minute })
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if err := m.Start(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			r.Errorf("Start: %v, want context.DeadlineExceeded", err)
+		}
+		select {
+		case <-m.Done():
+		default:
+			r.Errorf("Done is open, state %v", m.State())
+		}
+		if n := len(must(r.broker.Readers(inQueue))); n != 0 {
+			r.Errorf("%d connections are left open", n)
+		}
+		m.start()
+		r.drained()
+	})
+}
+
+// slowStarter makes connections that take five seconds to say whether their predecessor ended in order.
+type slowStarter struct{ jms.ConnectionFactory }
+
+func (f slowStarter) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
+	c, err := f.ConnectionFactory.Connect(ctx, sub)
+	if err != nil {
+		return nil, err
+	}
+	return slowConnection{c}, nil
+}
+
+type slowConnection struct{ jms.Connection }
+
+func (slowConnection) CleanStart(ctx context.Context) (bool, error) {
+	select {
+	case <-time.After(5 * time.Second):
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}

@@ -35,10 +35,12 @@ type SequenceManager struct {
 	readerID     atomic.Int64        // goroutines that call the user's code, beside the workers
 	supervisorID atomic.Int64
 	callers      sync.Map // goroutines inside a rareCallback
+	looked       lastLook
 
 	mu        sync.Mutex
 	state     State
 	runErr    error         // of the last run
+	stateErr  error         // why the state is what it is
 	done      chan struct{} // of the present or last run; closed when it has ended
 	kept      *link         // left open by Stop
 	readAfter time.Time     // clause 4 of the give-back rule; outlives a run
@@ -160,7 +162,13 @@ func (m *SequenceManager) Start(ctx context.Context) error {
 		return r.result()
 	case <-ctx.Done():
 		r.wish(wishShutdown)
-		return ctx.Err()
+		grace := time.NewTimer(cancelGrace)
+		defer grace.Stop()
+		select {
+		case <-r.ended:
+		case <-grace.C: // a call does not return
+		}
+		return fmt.Errorf("keyseq: queue %q: start: %w", m.queue, ctx.Err())
 	}
 }
 
@@ -235,7 +243,7 @@ func (m *SequenceManager) endCurrent(ctx context.Context, wish int32) error {
 	return err
 }
 
-// cancelGrace is how long Stop and Shutdown wait for tasks to notice that they were cancelled.
+// cancelGrace is how long Stop and Shutdown wait for tasks to notice that they were cancelled, and Start for what it began.
 const cancelGrace = time.Second
 
 // end waits for the end of a run; when ctx ends, everything that runs is cancelled.
