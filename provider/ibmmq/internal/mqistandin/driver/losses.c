@@ -99,6 +99,36 @@ static void unnoticed(MQHCONN other, MQHOBJ theirs) {
   OK(MQDISC(&h, &cc, &rc));
   mqstandin_reset();
 
+  /* noticed before anything came: the get is over */
+  g = (Getter){.h = connectTo(), .options = MQGMO_WAIT | MQGMO_SYNCPOINT, .wait = MQWI_UNLIMITED, .want = 1};
+  pthread_create(&t, NULL, getter, &g);
+  SOON(mqstandin_waiters(Q1) == 1);
+  mqstandin_detect_after(-1);
+  CHECK(mqstandin_break(NULL, 0) == 1 && mqstandin_notice() == 1);
+  pthread_join(t, NULL);
+  MQDISC(&g.h, &cc, &rc);
+  SOON(mqstandin_waiters(Q1) == 0);
+  h = connectTo();
+  OK(put(h, Q1, "for whom", 0));
+  CHECK(mqstandin_available(Q1) == 1 && mqstandin_uncommitted() == 0);
+  OK(MQDISC(&h, &cc, &rc));
+  mqstandin_reset();
+
+  /* so is one whose own time has passed */
+  g = (Getter){.h = connectTo(), .options = MQGMO_WAIT | MQGMO_SYNCPOINT, .wait = 200, .want = 1};
+  pthread_create(&t, NULL, getter, &g);
+  SOON(mqstandin_waiters(Q1) == 1);
+  mqstandin_detect_after(-1);
+  CHECK(mqstandin_break(NULL, 0) == 1);
+  pthread_join(t, NULL);
+  MQDISC(&g.h, &cc, &rc);
+  usleep(250000); /* longer than that get would wait */
+  h = connectTo();
+  OK(put(h, Q1, "too late", 0));
+  CHECK(mqstandin_available(Q1) == 1);
+  OK(MQDISC(&h, &cc, &rc));
+  mqstandin_reset();
+
   /* its own time: noticed without being told */
   h = connectTo();
   OK(put(h, Q1, "4", MQPMO_SYNCPOINT));

@@ -95,6 +95,15 @@ static void refusing(void) {
   char big[1001] = {0};
   memset(big, 'x', 1000);
   OK(put(h, Q2, big, 0));
+  /* the channel's limit holds for puts and gets; what is too long stays */
+  char bigger[1002] = {0};
+  memset(bigger, 'x', 1001);
+  FAILS(put(h, Q2, bigger, 0), MQRC_DATA_LENGTH_ERROR);
+  h2 = connectTo();
+  OK(put(h2, Q1, bigger, 0));
+  OK(MQDISC(&h2, &cc, &rc));
+  MQHOBJ o = openQ(h, Q1, MQOO_INPUT_SHARED, &cc, &rc);
+  CHECK(!strcmp(got(h, o), "2010") && mqstandin_available(Q1) == 1);
   FAILS(putAs(h, Q2, "", 0, 4, 0, 1, &cc, &rc), MQRC_EXPIRY_ERROR);
   const MQLONG limit[] = {MQRC_CHANNEL_NOT_AVAILABLE, MQRC_MAX_CONNS_LIMIT_REACHED};
   for (int i = 0; i < 2; i++) {

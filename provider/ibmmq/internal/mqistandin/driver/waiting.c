@@ -115,6 +115,31 @@ static void handover(MQHCONN h) {
   for (int i = 0; i < 3; i++) OK(MQDISC(&p[i].h, &cc, &rc));
 }
 
+/* A waiter that is woken for a message and dies before it takes it: another has it. */
+static void deadWaiter(MQHCONN h) {
+  for (int round = 0; round < 50; round++) {
+    pthread_t t[2];
+    MQCNO cno = {.StrucId = "CNO", .Version = MQCNO_VERSION_7, .ApplName = "dies"};
+    Getter g[2] = {{.h = 0}, {.h = connectTo()}};
+    OK(MQCONNX("QM1", &cno, &g[0].h, &cc, &rc));
+    for (int i = 0; i < 2; i++) {
+      g[i].options = MQGMO_WAIT | MQGMO_SYNCPOINT;
+      g[i].wait = MQWI_UNLIMITED;
+      g[i].want = 1;
+      pthread_create(&t[i], NULL, getter, &g[i]);
+      SOON(mqstandin_waiters(Q1) == i + 1);
+    }
+    OK(put(h, Q1, "d", 0));
+    CHECK(mqstandin_break("dies", 1) == 1);
+    SOON(mqstandin_available(Q1) == 0);
+    pthread_join(t[0], NULL);
+    pthread_join(t[1], NULL);
+    CHECK(!g[1].cc);
+    MQDISC(&g[0].h, &cc, &rc);
+    OK(MQDISC(&g[1].h, &cc, &rc));
+  }
+}
+
 /* Puts, gets, commits and backouts from many threads; nothing lost, nothing twice. */
 enum { MIXED = 3000 };
 static atomic_int done;
@@ -167,6 +192,7 @@ void waiting(void) {
   crowd(h);
   wakeups(h);
   handover(h);
+  deadWaiter(h);
   churn(h);
   OK(MQDISC(&h, &cc, &rc));
   CHECK(mqstandin_connections() == 0);

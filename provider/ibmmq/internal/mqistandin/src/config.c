@@ -101,6 +101,8 @@ int mqsDefine(const char *text) {
   return result;
 }
 
+int mqsDefaultHeartbeat(void) { return atoi(env("MQSTANDIN_HEARTBEAT_MS", "5000")); }
+
 void mqsStart(void) {
   if (mqsQmgr.started) return;
   mqsQmgr.started = true;
@@ -111,7 +113,7 @@ void mqsStart(void) {
   snprintf(channels, sizeof channels, "DEV.APP.SVRCONN,DEV.ADMIN.SVRCONN,%s", env("MQSTANDIN_CHANNELS", ""));
   mqsQmgr.channels = mqsCopy(channels, strlen(channels));
   mqsQmgr.maxConnections = -1;
-  mqsQmgr.heartbeatMs = atoi(env("MQSTANDIN_HEARTBEAT_MS", "5000"));
+  mqsQmgr.heartbeatMs = mqsDefaultHeartbeat();
   mqsQmgr.latencyUs = atoi(env("MQSTANDIN_LATENCY_US", "0"));
   if (mqsDefine("DEV.QUEUE.1,DEV.QUEUE.2,DEV.QUEUE.3,DEV.DEAD.LETTER.QUEUE") || mqsDefine(env("MQSTANDIN_QUEUES", "")))
     fprintf(stderr, "mqstandin: MQSTANDIN_QUEUES not understood: %s\n", getenv("MQSTANDIN_QUEUES"));

@@ -23,6 +23,7 @@ static int64_t reset(const char *text, int64_t a, int64_t b) {
   mqsQmgr.downUntil = 0;
   mqsQmgr.maxConnections = -1;
   mqsQmgr.detectMs = mqsQmgr.latencyUs = 0;
+  mqsQmgr.heartbeatMs = mqsDefaultHeartbeat();
   return 0;
 }
 

@@ -130,6 +130,7 @@ int64_t mqsServeControl(const char *name, const char *text, int64_t a, int64_t b
 
 /* config.c */
 void mqsStart(void);
+int mqsDefaultHeartbeat(void); /* milliseconds */
 bool mqsListed(const char *list, const char *item);
 MqsQueue *mqsFindQueue(const char *name);
 int mqsDefine(const char *text);

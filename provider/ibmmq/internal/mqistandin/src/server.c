@@ -5,14 +5,10 @@
 #include "qmgr.h"
 #include <errno.h>
 #include <mqstandin.h>
-#include <netdb.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -97,29 +93,39 @@ static MQLONG heartbeat(void) {
   return ms;
 }
 
-/* Asks four times in each heartbeat time; silence for the whole of it is the end. */
-static void serveLink(int fd) {
-  static int64_t nextLink;
+static int64_t addLink(void) {
+  static int64_t next;
   ServedLink *l = mqsAlloc(sizeof *l);
   pthread_mutex_lock(&mqsLock);
-  int64_t id = l->id = ++nextLink;
+  int64_t id = l->id = ++next;
   l->next = links;
   links = l;
   pthread_mutex_unlock(&mqsLock);
+  return id;
+}
+
+/* Asks four times in each heartbeat time, and in each second; a question without an answer for the
+ * whole of it is the end. The time may change while a link lives, so it is looked
+ * at anew each moment, and silence counts from a question only. */
+static void serveLink(int fd) {
+  int64_t id = addLink(), asked = 0, open = 0, since = 0;
   MqsReply r = {.value = id, .rc = heartbeat()};
-  int64_t heard = mqsNowMs();
   bool alive = mqsSend(fd, &r, sizeof r, NULL, 0, NULL, 0);
   while (alive) {
     MQLONG ms = heartbeat(), echo;
-    alive = mqsSend(fd, &ms, sizeof ms, NULL, 0, NULL, 0);
-    int64_t next = mqsNowMs() + (ms < 8 ? 2 : ms / 4), now;
-    while (alive && (now = mqsNowMs()) < next) {
-      struct pollfd p = {.fd = fd, .events = POLLIN};
-      if (poll(&p, 1, (int)(next - now)) <= 0) continue;
-      alive = mqsReceive(fd, &echo, sizeof echo);
-      heard = mqsNowMs();
+    int64_t now = mqsNowMs();
+    if (open && now - since >= ms) break;
+    if (now - asked >= (ms < 1000 ? ms / 4 : 250)) {
+      if (!open++) since = now;
+      asked = now;
+      alive = mqsSend(fd, &ms, sizeof ms, NULL, 0, NULL, 0);
     }
-    if (mqsNowMs() - heard >= heartbeat()) alive = false;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (alive && poll(&p, 1, ms < 80 ? 1 + ms / 8 : 10) > 0) {
+      alive = mqsReceive(fd, &echo, sizeof echo);
+      since = mqsNowMs();
+      open--;
+    }
   }
   linkOver(id);
 }
@@ -210,47 +216,7 @@ static void *client(void *arg) {
   return NULL;
 }
 
-/* ---- listening ---- */
-
-static int listenUnix(const char *path) {
-  struct sockaddr_un a = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof a.sun_path) return -1;
-  strcpy(a.sun_path, path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a)) return -1;
-  return fd;
-}
-
-static int listenTcp(const char *hostPort) {
-  char host[300];
-  struct addrinfo hint = {.ai_socktype = SOCK_STREAM}, *a;
-  int one = 1;
-  snprintf(host, sizeof host, "%s", hostPort);
-  char *port = strrchr(host, ':');
-  if (!port) return -1;
-  *port++ = 0;
-  if (getaddrinfo(host, port, &hint, &a)) return -1;
-  int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  int bad = fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen);
-  freeaddrinfo(a);
-  return bad ? -1 : fd;
-}
-
-API int mqstandin_listen(const char *address) {
-  int fd = -1;
-  if (!strncmp(address, "unix:", 5)) fd = listenUnix(address + 5);
-  else if (!strncmp(address, "tcp:", 4)) fd = listenTcp(address + 4);
-  return fd < 0 || listen(fd, 1024) ? -1 : fd;
-}
-
-API int mqstandin_port(int fd) {
-  struct sockaddr_storage a;
-  socklen_t n = sizeof a;
-  if (getsockname(fd, (struct sockaddr *)&a, &n)) return -1;
-  if (a.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&a)->sin_port);
-  return a.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&a)->sin6_port) : 0;
-}
+/* ---- accepting ---- */
 
 API void mqstandin_serve(int fd) {
   pthread_mutex_lock(&mqsLock);
