@@ -31,6 +31,7 @@ type audit struct {
 	messages map[string]*track
 	running  int
 	held     int // received and not settled
+	sent     int
 	settled  int // messages that have left the queue, as far as is known
 	bytes    int // of the held ones' bodies
 
@@ -70,6 +71,7 @@ func (a *audit) load(keys []string, from, to int) {
 		for _, o := range out {
 			a.history.Sent(name(o.Body))
 		}
+		a.sent += len(out)
 		out = out[:0]
 	}
 	for n := from; n < to; n++ {
@@ -209,9 +211,9 @@ func (a *audit) state() string {
 	return fmt.Sprintf("%d messages settled of %d seen, %d held, %d running", a.settled, len(a.messages), a.held, a.running)
 }
 
-// settles reports whether an outcome takes the message off the queue.
+// settles reports whether an outcome takes the message off the queue, or may have done so: what is in doubt need not come again.
 func settles(o orderaudit.Outcome) bool {
-	return o == orderaudit.Settled || o == orderaudit.DeadLettered || o == orderaudit.Discarded
+	return o == orderaudit.Settled || o == orderaudit.DeadLettered || o == orderaudit.Discarded || o == orderaudit.Unknown
 }
 
 // untilSettled waits until so many messages have left the queue.

@@ -24,11 +24,17 @@ func (a *audit) cut(most int) {
 // judge looks at what is left on the queues and proves or refutes the history.
 func (a *audit) judge(opts orderaudit.Options) {
 	a.Helper()
-	for _, body := range a.drain(a.b.Queue) {
+	a.mu.Lock()
+	sent, settled := a.sent, a.settled
+	a.mu.Unlock()
+	if opts.Incomplete {
+		sent = settled
+	}
+	for _, body := range a.drain(a.b.Queue, sent-settled) {
 		a.history.Left(name([]byte(body)))
 	}
 	if opts.Outputs != nil {
-		for _, body := range a.drain(a.b.Other) {
+		for _, body := range a.drain(a.b.Other, settled) {
 			key, number := name([]byte(body))
 			a.history.Output(key, number, 1)
 		}

@@ -111,10 +111,10 @@ func (c *kase) refusedCommit(want error, bad []jms.Outgoing, mend func() []jms.O
 		c.broken("the next Commit, without what was refused, returned %v", err)
 	}
 	c.close(l)
-	if left := c.drain(c.b.Queue); len(left) > 0 {
+	if left := c.drain(c.b.Queue, 0); len(left) > 0 {
 		c.broken("%q is on the queue after its commit succeeded", left)
 	}
-	if got := c.drain(c.b.Other); !slices.Equal(got, []string{"good", "better"}) {
+	if got := c.drain(c.b.Other, 2); !slices.Equal(got, []string{"good", "better"}) {
 		c.broken("the refused commits and the good one sent %q in all, want what the good one sent", got)
 	}
 }

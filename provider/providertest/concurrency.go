@@ -99,7 +99,7 @@ func fiftySessions(c *kase) {
 	}
 	c.close(l)
 	c.nothing(c.b.Queue, "all were committed")
-	got := c.drain(c.b.Other)
+	got := c.drain(c.b.Other, n)
 	slices.SortFunc(got, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y })
 	if !slices.Equal(got, bodies(0, n)) {
 		c.broken("%d commits with a send each sent %d messages: %q", n, len(got), got)

@@ -85,10 +85,16 @@ func receiving(ctx context.Context, s jms.Session) <-chan received {
 // provider that is deaf to contexts still waits in it until its connection is closed, which is the matter of another case.
 func (c *kase) silent(s jms.Session) *jms.Message {
 	c.Helper()
+	return c.silentFor(s, c.h.Quiet)
+}
+
+// silentFor is silent for another time.
+func (c *kase) silentFor(s jms.Session, d time.Duration) *jms.Message {
+	c.Helper()
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	done := receiving(ctx, s)
-	quiet := time.NewTimer(c.h.Quiet)
+	quiet := time.NewTimer(d)
 	defer quiet.Stop()
 	select {
 	case r := <-done:
@@ -119,13 +125,22 @@ func (c *kase) nothing(queue, why string) {
 	c.close(l)
 }
 
-// drain commits everything that comes from the queue until it is quiet, on a connection of its own, and gives the bodies.
-func (c *kase) drain(queue string) []string {
+// drain commits everything that comes from the queue until it is quiet, on a connection of its own, and gives the bodies. It waits
+// with patience for the first ones, so many as must be there, because a busy broker may be slow to deliver.
+func (c *kase) drain(queue string, least int) []string {
 	c.Helper()
 	l := c.connectTo(queue)
 	s := c.open(l)
 	var all []string
-	for m := c.silent(s); m != nil; m = c.silent(s) {
+	for {
+		wait := c.h.Quiet
+		if len(all) < least {
+			wait = c.h.Patience
+		}
+		m := c.silentFor(s, wait)
+		if m == nil {
+			break
+		}
 		c.commit(s)
 		all = append(all, string(m.Body))
 	}
