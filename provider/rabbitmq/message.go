@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"fmt"
-	"mime"
 	"strconv"
 	"strings"
 	"time"
@@ -56,13 +55,17 @@ func message(d *amqp.Delivery, counted bool) *jms.Message {
 		m.Properties[name] = property(name, v)
 	}
 	m.Properties[RoutingKey] = d.RoutingKey
-	for name, v := range map[string]string{
-		Exchange: d.Exchange, UserID: d.UserId, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, Type: d.Type, AppID: d.AppId,
-	} {
+	set := func(name, v string) {
 		if v != "" {
 			m.Properties[name] = v
 		}
 	}
+	set(Exchange, d.Exchange)
+	set(UserID, d.UserId)
+	set(ContentType, d.ContentType)
+	set(ContentEncoding, d.ContentEncoding)
+	set(Type, d.Type)
+	set(AppID, d.AppId)
 	m.GroupID, _ = d.Headers[groupIDHeader].(string)
 	if n, ok := number(d.Headers[timestampHeader]); ok && n > 0 {
 		m.Timestamp = time.UnixMilli(n)
@@ -146,14 +149,13 @@ func expiration(ttl string, sent time.Time) time.Time {
 	return sent.Add(time.Duration(ms) * time.Millisecond)
 }
 
+// isText says that the content type is one of text in UTF-8 or ASCII.
 func isText(contentType, encoding string) bool {
 	if contentType == "" || (encoding != "" && !strings.EqualFold(encoding, "utf-8")) {
 		return false
 	}
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return false
-	}
-	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/xml" ||
+	kind, _, _ := strings.Cut(contentType, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return len(kind) > len("text/") && strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/xml" ||
 		strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml")
 }

@@ -52,7 +52,7 @@ func TestText(t *testing.T) {
 	}{
 		{"text/plain", "", "a", true}, {"TEXT/XML; charset=utf-8", "UTF-8", "a", true}, {"application/json", "", "{}", true},
 		{"application/vnd.x+json", "", "{}", true}, {"", "", "a", false}, {"application/octet-stream", "", "a", false},
-		{"text/plain", "gzip", "a", false}, {"text/plain", "", "\xff", false}, {"text/;;", "", "a", false},
+		{"text/plain", "gzip", "a", false}, {"text/plain", "", "\xff", false}, {"text/;;", "", "a", false}, {"image/png", "", "a", false},
 	} {
 		if m := message(&amqp.Delivery{ContentType: c.contentType, ContentEncoding: c.encoding, Body: []byte(c.body)}, false); m.Text != c.want {
 			t.Errorf("content type %q, encoding %q, body %q: Text %t, want %t", c.contentType, c.encoding, c.body, m.Text, c.want)
@@ -212,5 +212,13 @@ func TestDifference(t *testing.T) {
 		if name != c.name || value != c.value || ok != c.ok {
 			t.Errorf("%s: %q, %#v, %t; want %q, %#v, %t", c.reason, name, value, ok, c.name, c.value, c.ok)
 		}
+	}
+}
+
+func BenchmarkMessage(b *testing.B) {
+	d := &amqp.Delivery{RoutingKey: "orders.eu", Exchange: "ex", ContentType: "application/json", Body: make([]byte, 1024), Headers: amqp.Table{"a": "b", "n": int64(1)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		message(d, true)
 	}
 }

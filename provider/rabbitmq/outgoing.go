@@ -101,7 +101,18 @@ func publishing(o *jms.Outgoing, frame int) (amqp.Publishing, error) {
 
 // put stores one property: in its field, or by header.
 func put(p *amqp.Publishing, name string, v any, header func(string, any)) error {
-	if field := map[string]*string{ContentType: &p.ContentType, ContentEncoding: &p.ContentEncoding, Type: &p.Type, AppID: &p.AppId}[name]; field != nil {
+	var field *string
+	switch name {
+	case ContentType:
+		field = &p.ContentType
+	case ContentEncoding:
+		field = &p.ContentEncoding
+	case Type:
+		field = &p.Type
+	case AppID:
+		field = &p.AppId
+	}
+	if field != nil {
 		s, ok := v.(string)
 		if !ok || len(s) > maxShortString {
 			return fmt.Errorf("property %s must be a string of at most %d bytes", name, maxShortString)
