@@ -33,6 +33,7 @@ func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection
 	inquirer, inquires := conn.(jms.Inquirer)
 	starter, _ := conn.(jms.CleanStarter)
 	elector, elects := conn.(jms.Elector)
+	predecessor, _ := conn.(jms.Predecessor)
 	switch { // the combinations that package memory has
 	case elects:
 		return struct {
@@ -41,7 +42,8 @@ func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection
 			jms.Inquirer
 			jms.CleanStarter
 			jms.Elector
-		}{c, checker, inquirer, starter, elector}, nil
+			jms.Predecessor
+		}{c, checker, inquirer, starter, elector, predecessor}, nil
 	case inquires:
 		return struct {
 			jms.Connection

@@ -81,8 +81,9 @@ type CleanStarter interface {
 
 // Predecessor is implemented by a Connection that knows how the active instance before this one ended.
 type Predecessor interface {
-	// EndedInOrder reports true if it closed its connection by itself when nothing of it ran any more, or if there was none. The manager then
-	// does not wait for Config.TakeoverDelay. It is called once, after AwaitActive and before the first OpenSession. On an error the
+	// EndedInOrder reports true if it closed its connection by itself when nothing of it ran any more, or if there was none. One that never
+	// opened a session does not count: it may have left while it waited for its own predecessor. The manager then does not wait for
+	// Config.TakeoverDelay. It is called once, after AwaitActive and before the first OpenSession. On an error the
 	// manager waits.
 	EndedInOrder(ctx context.Context) (bool, error)
 }

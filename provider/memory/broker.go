@@ -142,6 +142,8 @@ type queue struct {
 	waiting int     // sessions in Receive
 	line    []*conn // single active consumer: the active one first, then those that stand by
 
+	brokenOff bool // the active one before did not close in order
+
 	noGet, noPut bool
 	counters     counters
 }

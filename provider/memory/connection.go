@@ -13,7 +13,7 @@ var _ jms.ConnectionFactory = (*Broker)(nil)
 // neither Shared nor SingleActiveConsumer, and a wish for a single active consumer on a queue that is not declared so.
 //
 // The connection implements jms.QueueChecker. Unless the profile pushes it also implements jms.Inquirer and jms.CleanStarter, and on a
-// queue with SingleActiveConsumer jms.Elector; a broker that pushes does not tell who is active, and a standby's Receive just waits.
+// queue with SingleActiveConsumer jms.Elector and jms.Predecessor; a broker that pushes does not tell who is active, and a standby's Receive just waits.
 func (b *Broker) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
 	call := &Call{Kind: CallConnect, Queue: sub.Queue, Client: sub.Client}
 	var c *conn
@@ -100,6 +100,8 @@ type conn struct {
 	activated  chan struct{} // closed when active
 	enlisted   bool
 	formerRole bool // has lost the role and does not know
+	worked     bool // has opened a session
+	inOrder    bool // was closed by its client while it held nothing
 
 	sessions  map[*session]struct{} // as the broker sees them
 	waiters   waiters               // as the broker sees them
@@ -167,6 +169,7 @@ func (c *conn) OpenSession(ctx context.Context) (jms.Session, error) {
 		}
 		s = &session{c: c, wake: make(chan struct{}, 1)}
 		c.sessions[s] = struct{}{}
+		c.worked = true
 		c.b.sessions++
 		c.enlist()
 		c.q.dispatch()
@@ -217,11 +220,21 @@ func (c *conn) close() error {
 		return fmt.Errorf("memory: queue %q: the link is broken, the broker will give back what is held later: %w", c.q.Name, jms.ErrConnectionLost)
 	}
 	c.processAcks()
+	c.inOrder = !c.holds()
 	c.depart()
 	if len(c.sessions) > 0 {
 		return fmt.Errorf("memory: queue %q: a session was lost before, the broker will give back what it held later: %w", c.q.Name, jms.ErrSessionLost)
 	}
 	return nil
+}
+
+func (c *conn) holds() bool {
+	for s := range c.sessions {
+		if s.held != nil {
+			return true
+		}
+	}
+	return len(c.ahead) > 0
 }
 
 // depart is the broker's end of a connection: everything unsettled goes back in one act, then the role goes to the next. A session that was

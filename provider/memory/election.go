@@ -27,6 +27,9 @@ func (c *conn) enlist() {
 func (c *conn) stepDown() {
 	was := c.active()
 	c.q.line = remove(c.q.line, c)
+	if was && (c.worked || !c.inOrder) { // one that never worked leaves what is known of its own predecessor as it was
+		c.q.brokenOff = !c.inOrder
+	}
 	if was && len(c.q.line) > 0 {
 		close(c.q.line[0].activated)
 	}
@@ -78,6 +81,16 @@ func (c pullConn) CleanStart(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// EndedInOrder implements jms.Predecessor.
+func (c electorConn) EndedInOrder(ctx context.Context) (bool, error) {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	if err := c.reach(ctx); err != nil {
+		return false, err
+	}
+	return !c.q.brokenOff, nil
 }
 
 // AwaitActive implements jms.Elector.

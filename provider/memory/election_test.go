@@ -197,9 +197,10 @@ func TestOptionalInterfacesAreThereOrNot(t *testing.T) {
 		_, elector := conn.(jms.Elector)
 		_, inquire := conn.(jms.Inquirer)
 		_, cs := conn.(jms.CleanStarter)
+		_, predecessor := conn.(jms.Predecessor)
 		_, check := conn.(jms.QueueChecker)
-		if elector != c.elector || inquire != c.inquire || cs != c.cs || !check {
-			t.Errorf("%s: Elector %t, Inquirer %t, CleanStarter %t, QueueChecker %t", name, elector, inquire, cs, check)
+		if elector != c.elector || predecessor != c.elector || inquire != c.inquire || cs != c.cs || !check {
+			t.Errorf("%s: Elector %t, Predecessor %t, Inquirer %t, CleanStarter %t, QueueChecker %t", name, elector, predecessor, inquire, cs, check)
 		}
 	}
 }
