@@ -41,6 +41,95 @@ func (f factoryFunc) Connect(context.Context, jms.Subscription) (jms.Connection,
 	return f(), nil
 }
 
+// withPredecessor adds to a connection that has all else.
+type withPredecessor struct{}
+
+func (withPredecessor) EndedInOrder(context.Context) (bool, error) { return true, errInner }
+
+func TestPredecessorPassesThrough(t *testing.T) {
+	for i, inner := range []jms.Connection{
+		struct {
+			bare
+			withElector
+			withPredecessor
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withInquirer
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withChecker
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withInquirer
+			withChecker
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withStarter
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withInquirer
+			withStarter
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withChecker
+			withStarter
+		}{},
+		struct {
+			bare
+			withElector
+			withPredecessor
+			withInquirer
+			withChecker
+			withStarter
+		}{},
+	} {
+		c, err := faulty.New(factoryFunc(func() jms.Connection { return inner })).Connect(t.Context(), sub())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, isP := c.(jms.Predecessor)
+		e, isE := c.(jms.Elector)
+		if !isP || !isE {
+			t.Fatalf("%T: Predecessor %t, Elector %t", inner, isP, isE)
+		}
+		if yes, err := p.EndedInOrder(t.Context()); !yes || !errors.Is(err, errInner) {
+			t.Errorf("%T: EndedInOrder: %t, %v", inner, yes, err)
+		}
+		if err := e.AwaitActive(t.Context()); !errors.Is(err, errInner) {
+			t.Errorf("%T: AwaitActive: %v", inner, err)
+		}
+		got := 0
+		for bit, is := range []bool{has[jms.Inquirer](c), has[jms.QueueChecker](c), has[jms.CleanStarter](c)} {
+			if is {
+				got |= 1 << bit
+			}
+		}
+		if got != i {
+			t.Errorf("%T: wrapped has %03b, want %03b", inner, got, i)
+		}
+	}
+}
+
+func has[I any](c jms.Connection) bool { _, is := c.(I); return is }
+
 func TestOptionalInterfacesPassThrough(t *testing.T) {
 	b := bare{jms.Capabilities{Broker: "bare", MaxInFlight: 3}}
 	all := []jms.Connection{
