@@ -345,3 +345,67 @@ func (slowConnection) CleanStart(ctx context.Context) (bool, error) {
 		return false, ctx.Err()
 	}
 }
+
+// R1.19: Stop does not wait for a key in a retry pause: it gives the key back, and the attempts that were made still count.
+func TestR1_19_StopGivesBackWhatWaitsForItsRetry(t *testing.T) {
+	profiles(t, func(r *rig) {
+		r.send("K", 1, 2, 3)
+		r.send("J", 1)
+		var attempts journal
+		m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			if d.Key == "K" {
+				attempts.add("%s %d", d.Body, d.Attempt)
+			}
+			if string(d.Body) == "K.1" && d.Attempt == 1 {
+				return keyseq.RetryAfter(10*time.Minute, errors.New("later"))
+			}
+			return nil
+		}).start()
+		r.until("K.1 has failed", func() bool { return len(r.messageErrors()) == 1 && r.broker.Depth(inQueue) == 3 })
+		began := time.Now()
+		if err := m.stop(time.Hour); err != nil || time.Since(began) > time.Second {
+			r.Errorf("Stop: %v after %v, want nil at once", err, time.Since(began))
+		}
+		if got := fmt.Sprint(r.bodies(inQueue)); got != "[K.1 K.2 K.3]" {
+			r.Errorf("left: %s", got)
+		}
+		m.start()
+		if r.profile.NoIDs { // the second delivery cannot be told from a first
+			time.Sleep(time.Hour)
+		}
+		r.drained()
+		if got := fmt.Sprint(attempts.all()); !r.profile.NoIDs && got != "[K.1 1 K.1 2 K.2 1 K.3 1]" {
+			r.Errorf("attempts: %s", got)
+		}
+	})
+}
+
+// R1.13, R1.19: a task that was done, but whose sends a full queue does not take: the commit is tried again, not the task. When Stop comes first, the
+// listener is told that what it did was rolled back.
+func TestR1_13_DoneButNotSettledWhenStopped(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 1, 2)
+		check(r.broker.InhibitPut(outQueue, true))
+		tasks := 0
+		m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
+			tasks++
+			return d.Send(ctx, keyseq.Outgoing{Queue: outQueue, Body: d.Body})
+		}).start()
+		time.Sleep(10 * time.Second)
+		if tasks != 1 || len(r.messageErrors()) != 0 {
+			r.Errorf("%d tasks, %d errors while the target is full; want the one task, and no error", tasks, len(r.messageErrors()))
+		}
+		if err := m.stop(time.Minute); err != nil {
+			r.Fatal(err)
+		}
+		if errs := r.messageErrors(); len(errs) != 1 || !errs[0].performed || !errors.Is(errs[0].err, jms.ErrRolledBack) {
+			r.Errorf("OnMessageError: %+v, want one: performed, rolled back", errs)
+		}
+		check(r.broker.InhibitPut(outQueue, false))
+		m.start()
+		r.drained()
+		if got := fmt.Sprint(r.bodies(outQueue)); got != "[K.1 K.2]" {
+			r.Errorf("sent: %s", got)
+		}
+	})
+}
