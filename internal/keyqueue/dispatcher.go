@@ -133,16 +133,16 @@ const (
 	turnStay
 )
 
-// Done: the item is done with; the key's next one may run.
+// Done says that the item is done with; the key's next one may run.
 func Done() Turn { return Turn{kind: turnDone} }
 
-// Again: run the same item again after the pause; its key waits, its worker does not.
+// Again says to run the same item again after the pause; its key waits, its worker does not.
 func Again(pause time.Duration) Turn { return Turn{turnAgain, pause} }
 
-// Left: the item is gone without being settled. Its key is blocked and reported by Leaving.
+// Left says that the item is gone without being settled. Its key is blocked and reported by Leaving.
 func Left() Turn { return Turn{kind: turnLeft} }
 
-// Stay: the item is to be given back. It stays the head of its key, which is blocked and reported by Leaving.
+// Stay says that the item is to be given back. It stays the head of its key, which is blocked and reported by Leaving.
 func Stay() Turn { return Turn{kind: turnStay} }
 
 // finish applies a turn to the key that a worker had. The lock is held.
