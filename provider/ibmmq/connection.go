@@ -1,0 +1,287 @@
+package ibmmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+const (
+	// probeEvery is how often the queue manager is asked for a sign of life, and with it how soon the loss of the active role is noticed.
+	probeEvery = time.Second
+	// mostProbe is how long an answer may take. It must stay below what the queue manager needs to notice a dead client.
+	mostProbe = 10 * time.Second
+	// openAtOnce bounds the connections that are made side by side, so that a restart does not end in a storm of them.
+	openAtOnce = 4
+	// closeAtOnce bounds those that are closed side by side: each is a thread in IBM's client.
+	closeAtOnce = 16
+	// closeTimeout bounds a Close whose context has no end.
+	closeTimeout = 30 * time.Second
+)
+
+// connection is the sessions that read one queue, and the control handle beside them.
+type connection struct {
+	*settings
+	control      *control
+	capabilities jms.Capabilities
+	opening      chan struct{}
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	loss     error
+	unclean  bool // something may not have ended in order: no token is left
+	role     bool // active by the lock queue
+	orderly  bool // the active instance before this one ended in order
+
+	done    chan struct{} // lost
+	closing chan struct{} // Close has begun
+	ended   chan struct{} // Close has finished
+	closed  error         // its result, valid after ended
+	once    sync.Once
+}
+
+var (
+	_ jms.Connection   = (*connection)(nil)
+	_ jms.Elector      = (*connection)(nil)
+	_ jms.Predecessor  = (*connection)(nil)
+	_ jms.CleanStarter = (*connection)(nil)
+	_ jms.Inquirer     = (*connection)(nil)
+	_ jms.QueueChecker = (*connection)(nil)
+)
+
+func connect(ctx context.Context, s *settings) (*connection, error) {
+	k, err := dial(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{
+		settings: s, control: k, opening: make(chan struct{}, openAtOnce), sessions: map[*session]struct{}{},
+		done: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
+		capabilities: jms.Capabilities{
+			Broker: "IBM MQ", MaxInFlight: s.maxSessions, AtomicSends: true, RollbackInPlace: true, ReturnDelay: s.returnDelay(),
+			StableIDs: true, DeliveryCount: true,
+		},
+	}
+	go c.watch()
+	return c, nil
+}
+
+func (c *connection) Capabilities() jms.Capabilities { return c.capabilities }
+
+func (c *connection) Done() <-chan struct{} { return c.done }
+
+func (c *connection) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.loss
+}
+
+// gone says why the connection can no longer be used; nil if it can.
+func (c *connection) gone() error {
+	select {
+	case <-c.done:
+		return c.Err()
+	case <-c.closing:
+		return wrap(jms.ErrConnectionLost, c.sub.Queue, errors.New("the connection was closed by this side"))
+	default:
+		return nil
+	}
+}
+
+// lose ends the connection for good. What its sessions hold is given back by Close.
+func (c *connection) lose(why error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loss == nil {
+		c.loss = wrap(jms.ErrConnectionLost, c.sub.Queue, why)
+		c.unclean = true
+		close(c.done)
+	}
+	return c.loss
+}
+
+// probeLimit is how long a sign of life may take: less than the queue manager needs to notice that this side is dead.
+func (c *connection) probeLimit() time.Duration { return min(mostProbe, c.heartbeat) }
+
+// watch notices a loss while no call waits, and the loss of the role, which lives as long as the control handle.
+func (c *connection) watch() {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.alive()
+		case <-c.done:
+			return
+		case <-c.closing:
+			return
+		}
+	}
+}
+
+// alive asks the queue manager for a sign of life; without one the connection is lost.
+func (c *connection) alive() bool {
+	if c.gone() != nil {
+		return false
+	}
+	err := c.control.probe(context.Background(), c.probeLimit())
+	if err == nil {
+		return true
+	}
+	if c.gone() == nil {
+		c.lose(fmt.Errorf("no sign of life on the control connection: %w", err))
+	}
+	return false
+}
+
+// OpenSession implements jms.Connection: one more transacted context.
+func (c *connection) OpenSession(ctx context.Context) (jms.Session, error) {
+	if err := c.gone(); err != nil {
+		return nil, err
+	}
+	h, err := c.openHandle(ctx, c.buffer)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{c: c, turn: make(chan struct{}, 1), ended: make(chan struct{}), closing: make(chan struct{}), buffer: c.buffer}
+	s.use(h)
+	c.mu.Lock()
+	late := isClosed(c.closing)
+	if !late {
+		c.sessions[s] = struct{}{}
+	}
+	c.mu.Unlock()
+	if late {
+		_ = s.Close(context.WithoutCancel(ctx))
+		return nil, c.gone()
+	}
+	return s, nil
+}
+
+// handle is a context of mq-golang-jms20 with a consumer on the queue.
+type handle struct {
+	ctx      jms20subset.JMSContext
+	consumer jms20subset.JMSConsumer
+	number   int64 // IBM's connection handle
+	known    bool  // the number is
+}
+
+// openHandle connects one session, bounded in time, a few side by side.
+func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error) {
+	select {
+	case c.opening <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.closing:
+		return nil, c.gone()
+	}
+	h, err := bounded(ctx, c.connectWithin, func() (*handle, error) {
+		defer func() { <-c.opening }()
+		jctx, ex := c.context(buffer)
+		if ex != nil {
+			return nil, failure("MQCONNX", c.cf.QMName, ex)
+		}
+		consumer, ex := jctx.CreateConsumer(jctx.CreateQueue(c.sub.Queue))
+		if ex != nil {
+			jctx.Close()
+			return nil, failure("MQOPEN", c.sub.Queue, ex)
+		}
+		h := &handle{ctx: jctx, consumer: consumer}
+		h.number, h.known = handleOf(jctx)
+		return h, nil
+	}, func(late *handle) { late.ctx.Close() })
+	if err == nil {
+		return h, nil
+	}
+	err = c.connectError(ctx, err)
+	var e *ReasonError
+	if errors.Is(err, jms.ErrConnectionLost) && errors.As(err, &e) {
+		if c.alive() { // the sessions that there are go on
+			return nil, wrap(jms.ErrBusy, c.sub.Queue, e)
+		}
+		return nil, c.gone()
+	}
+	return nil, err
+}
+
+// lost says what the failure of a call on one session means for the others.
+func (c *connection) lost(e *ReasonError) error {
+	if e.class() == classStopping {
+		return c.lose(e)
+	}
+	if !c.alive() {
+		return c.gone()
+	}
+	return wrap(jms.ErrSessionLost, c.sub.Queue, e)
+}
+
+func (c *connection) forget(s *session, clean bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s)
+	c.unclean = c.unclean || !clean
+}
+
+// Close implements jms.Connection: the sessions first, which gives back what they hold, then the role.
+func (c *connection) Close(ctx context.Context) error {
+	c.once.Do(func() {
+		c.mu.Lock()
+		close(c.closing)
+		c.mu.Unlock()
+		go c.close()
+	})
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	err := errSlow
+	select {
+	case <-c.ended:
+		return c.closed
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+	}
+	return wrap(jms.ErrConnectionLost, c.sub.Queue, fmt.Errorf("close: %w; the queue manager gives back what is held when it notices that the connections are gone", err))
+}
+
+func (c *connection) close() {
+	defer close(c.ended)
+	c.mu.Lock()
+	all := make([]*session, 0, len(c.sessions))
+	for s := range c.sessions {
+		all = append(all, s)
+	}
+	c.mu.Unlock()
+	slots := make(chan struct{}, closeAtOnce)
+	errs := make(chan error, len(all))
+	for _, s := range all {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			errs <- s.Close(context.Background())
+		}()
+	}
+	var failed []error
+	for range all {
+		if err := <-errs; err != nil && len(failed) < 3 {
+			failed = append(failed, err)
+		}
+	}
+	c.mu.Lock()
+	orderly := c.role && !c.unclean && len(failed) == 0
+	c.mu.Unlock()
+	err := c.control.do(context.Background(), closeTimeout, func() error {
+		released := c.control.release(orderly)
+		_ = c.control.qm.Disc()
+		return released
+	})
+	if err != nil && c.Err() == nil {
+		c.sub.Logger.Warn("the active role was not released in order; the next instance waits for its takeover delay", "queue", c.sub.Queue, "error", err)
+	}
+	c.closed = errors.Join(failed...)
+}

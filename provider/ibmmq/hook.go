@@ -1,0 +1,98 @@
+package ibmmq
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
+	mqi "github.com/ibm-messaging/mq-golang/v5/ibmmq"
+)
+
+// The hook belongs to the process, as mq-golang's trace functions do: there is one set, without a way to ask for it.
+var (
+	installing sync.Once
+	watched    sync.Map // connection handle (int64) -> *session, for those of this package
+)
+
+func installHook() {
+	installing.Do(func() { mqi.SetOtelFuncs(TraceFuncs(mqi.MQOtelFuncs{})) })
+}
+
+// TraceFuncs adds what this package needs to the OpenTelemetry functions of a program, which are called as before. Install the result with
+// mq-golang's SetOtelFuncs before the first connection, and set Factory.NoTraceHook so that it stays:
+//
+//	mq.SetOtelFuncs(ibmmq.TraceFuncs(mine))
+func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
+	all := mine
+	all.GetTraceAfter = func(opts mqi.OtelOpts, o *mqi.MQObject, gmo *mqi.MQGMO, md *mqi.MQMD, data []byte, async bool) int {
+		if s := sessionOf(reflect.ValueOf(o).Elem().FieldByName("qMgr")); s != nil {
+			s.look(gmo, md)
+		}
+		if mine.GetTraceAfter != nil {
+			return mine.GetTraceAfter(opts, o, gmo, md, data, async)
+		}
+		return 0
+	}
+	all.PutTraceBefore = func(opts mqi.OtelOpts, qm *mqi.MQQueueManager, md *mqi.MQMD, pmo *mqi.MQPMO, data []byte) {
+		if s := sessionOf(reflect.ValueOf(qm)); s != nil {
+			s.addBytes(pmo)
+		}
+		if mine.PutTraceBefore != nil {
+			mine.PutTraceBefore(opts, qm, md, pmo, data)
+		}
+	}
+	return all
+}
+
+// sessionOf finds the session of a connection, given as a pointer to mq-golang's type.
+func sessionOf(qm reflect.Value) *session {
+	if qm.Kind() != reflect.Pointer || qm.IsNil() {
+		return nil
+	}
+	h := qm.Elem().FieldByName("hConn")
+	if !h.IsValid() || !h.CanInt() {
+		return nil
+	}
+	s, _ := watched.Load(h.Int())
+	found, _ := s.(*session)
+	return found
+}
+
+// handleOf is the connection handle in a context of mq-golang-jms20; false if its type is not the known one.
+func handleOf(ctx jms20subset.JMSContext) (int64, bool) {
+	v := reflect.Indirect(reflect.ValueOf(ctx))
+	if v.Kind() != reflect.Struct {
+		return 0, false
+	}
+	qm := v.FieldByName("qMgr")
+	if qm.Kind() != reflect.Struct {
+		return 0, false
+	}
+	h := qm.FieldByName("hConn")
+	if !h.IsValid() || !h.CanInt() {
+		return 0, false
+	}
+	return h.Int(), true
+}
+
+// seen is what the hook found in an MQGET.
+type seen struct {
+	md         mqi.MQMD // its slices are of the MQGET's own descriptor, which nobody changes
+	properties map[string]any
+}
+
+// look runs within MQGET on the goroutine of Receive, while mq-golang-jms20 holds the lock of the context.
+func (s *session) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
+	s.seen = &seen{md: *md, properties: inquire(&gmo.MsgHandle)}
+}
+
+// addBytes runs within MQPUT1 on the goroutine of Commit: mq-golang-jms20 has no setter for byte properties.
+func (s *session) addBytes(pmo *mqi.MQPMO) {
+	s.bytesErr = nil
+	for name, value := range s.bytes {
+		if err := pmo.OriginalMsgHandle.SetMP(mqi.NewMQSMPO(), name, mqi.NewMQPD(), value); err != nil {
+			s.bytesErr = err
+			return
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package ibmmq
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
+	mqi "github.com/ibm-messaging/mq-golang/v5/ibmmq"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// Properties that this package adds to what the sender set. They have IBM's names; those of the character set, the encoding and the format
+// are also honoured in jms.Outgoing.
+const (
+	// PropertyCharacterSet is the coded character set of the body (int64), for example 1208 for UTF-8 and 500 for EBCDIC.
+	PropertyCharacterSet = "JMS_IBM_Character_Set"
+	// PropertyEncoding is how numbers in the body are encoded (int64).
+	PropertyEncoding = "JMS_IBM_Encoding"
+	// PropertyFormat is the format of the body, for example MQSTR; "" for none.
+	PropertyFormat = "JMS_IBM_Format"
+	// PropertyGroupID carries Outgoing.GroupID, because mq-golang-jms20 cannot set the group of a message descriptor.
+	PropertyGroupID = "keyseq_group_id"
+	// propertyGID is where JMS senders repeat their JMSXGroupID.
+	propertyGID = "jms.Gid"
+)
+
+// mostProperties stops an inquiry that would go round for ever.
+const mostProperties = 10_000
+
+// errHandle says that a message handle was deleted early: the message must be received again.
+var errHandle = errors.New("the message's properties were deleted while they were read (mq-golang-jms20 issue 79)")
+
+// inquire reads all properties of a message handle. One that cannot be read is an error that wraps jms.ErrUnreadable.
+func inquire(handle *mqi.MQMessageHandle) map[string]any {
+	all := map[string]any{}
+	impo, pd := mqi.NewMQIMPO(), mqi.NewMQPD()
+	impo.Options = mqi.MQIMPO_CONVERT_VALUE | mqi.MQIMPO_INQ_FIRST
+	for range mostProperties {
+		name, value, err := handle.InqMP(impo, pd, "%")
+		impo.Options = mqi.MQIMPO_CONVERT_VALUE | mqi.MQIMPO_INQ_NEXT
+		if err == nil {
+			all[name] = plain(value)
+			continue
+		}
+		e := failure("MQINQMP", impo.ReturnedName, err)
+		if e.class() == classEmpty {
+			break
+		}
+		if _, again := all[impo.ReturnedName]; again || impo.ReturnedName == "" {
+			break // the inquiry does not get past it
+		}
+		all[impo.ReturnedName] = fmt.Errorf("%w: ibmmq: property %q: %w", jms.ErrUnreadable, impo.ReturnedName, e)
+	}
+	return all
+}
+
+// plain is a property's value in the types of package jms.
+func plain(value any) any {
+	switch v := value.(type) {
+	case int8:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case float32:
+		return float64(v)
+	case nil:
+		return ""
+	}
+	return value
+}
+
+// message copies a received message out of mq-golang-jms20's.
+func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
+	m := &jms.Message{ID: from.GetJMSMessageID(), CorrelationID: from.GetJMSCorrelationID(), Priority: from.GetJMSPriority()}
+	if to := from.GetJMSReplyTo(); to != nil {
+		m.ReplyTo = to.GetDestinationName()
+	}
+	switch body := from.(type) {
+	case jms20subset.TextMessage:
+		m.Text = true
+		if text := body.GetText(); text != nil {
+			m.Body = []byte(*text)
+		}
+	case jms20subset.BytesMessage:
+		m.Body = bytes.Clone(*body.ReadBytes()) // it is a slice of the whole receive buffer
+	default:
+		return nil, fmt.Errorf("mq-golang-jms20 gave a message of type %T", from)
+	}
+	found, err := s.seen, error(nil)
+	if found == nil {
+		if found, err = fallback(from); err != nil {
+			return nil, err
+		}
+	}
+	s.seen = nil
+	md := &found.md
+	m.Properties = found.properties
+	m.Persistent = md.Persistence == mqi.MQPER_PERSISTENT
+	m.DeliveryCount = int(md.BackoutCount) + 1
+	m.Redelivered = md.BackoutCount > 0
+	m.Timestamp = putTime(md.PutDate, md.PutTime)
+	if md.Expiry > 0 { // the get says how much of it is left, in tenths of a second
+		m.Expiration = time.Now().Add(time.Duration(md.Expiry) * 100 * time.Millisecond)
+	}
+	stripExtension(m, md)
+	m.Properties[PropertyCharacterSet], m.Properties[PropertyEncoding] = int64(md.CodedCharSetId), int64(md.Encoding)
+	m.Properties[PropertyFormat] = strings.TrimSpace(md.Format)
+	m.GroupID = groupID(m.Properties, md.GroupId)
+	return m, nil
+}
+
+func groupID(properties map[string]any, group []byte) string {
+	for _, name := range []string{PropertyGroupID, propertyGID} {
+		if id, ok := properties[name].(string); ok && id != "" {
+			return id
+		}
+	}
+	if len(bytes.Trim(group, "\x00")) > 0 {
+		return hex.EncodeToString(group)
+	}
+	return ""
+}
+
+// putTime reads YYYYMMDD and HHMMSSTH, which are in GMT.
+func putTime(date, clock string) time.Time {
+	if len(clock) < 8 {
+		return time.Time{}
+	}
+	t, err := time.ParseInLocation("20060102150405", date+clock[:6], time.UTC)
+	if err != nil {
+		return time.Time{}
+	}
+	hundredths, err := strconv.Atoi(clock[6:8])
+	if err != nil {
+		return time.Time{}
+	}
+	return t.Add(time.Duration(hundredths) * 10 * time.Millisecond)
+}
+
+// extension is the length of MQMDE version 2: what a queue manager puts before the body of a message with a group or segment when the
+// getter asked for version 1 of the descriptor, as mq-golang-jms20 does.
+const extension = 72
+
+// stripExtension takes an MQMDE off the body: its fields say how the rest is to be read.
+func stripExtension(m *jms.Message, md *mqi.MQMD) {
+	if strings.TrimSpace(md.Format) != "MQHMDE" || len(m.Body) < extension || string(m.Body[:4]) != "MDE " {
+		return
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if md.Encoding&0xf == 1 { // MQENC_INTEGER_NORMAL
+		order = binary.BigEndian
+	}
+	h := m.Body[:extension]
+	if order.Uint32(h[8:]) != extension {
+		return
+	}
+	md.Encoding, md.CodedCharSetId = int32(order.Uint32(h[12:])), int32(order.Uint32(h[16:]))
+	md.Format = string(h[20:28])
+	md.GroupId = bytes.Clone(h[32:56])
+	m.Body = bytes.Clone(m.Body[extension:])
+	m.Text = strings.TrimSpace(md.Format) == mqi.MQFMT_STRING
+}
+
+// fallback reads what the hook would have, from a message whose properties may be gone at any moment.
+func fallback(from jms20subset.Message) (*seen, error) {
+	found := &seen{properties: map[string]any{}}
+	if md := descriptor(from); md.IsValid() {
+		number := func(name string) int32 {
+			if f := md.FieldByName(name); f.IsValid() && f.CanInt() {
+				return int32(f.Int())
+			}
+			return 0
+		}
+		text := func(name string) string {
+			if f := md.FieldByName(name); f.IsValid() && f.Kind() == reflect.String {
+				return f.String()
+			}
+			return ""
+		}
+		found.md = mqi.MQMD{
+			Persistence: number("Persistence"), BackoutCount: number("BackoutCount"), Expiry: number("Expiry"), Encoding: number("Encoding"),
+			CodedCharSetId: number("CodedCharSetId"), Format: text("Format"), PutDate: text("PutDate"), PutTime: text("PutTime"),
+		}
+		if f := md.FieldByName("GroupId"); f.IsValid() && f.Kind() == reflect.Slice {
+			found.md.GroupId = bytes.Clone(f.Bytes())
+		}
+	}
+	names, ex := from.GetPropertyNames()
+	if ex != nil {
+		if codeOf(ex) == mqi2460 {
+			return nil, errHandle
+		}
+		return nil, failure("MQINQMP", "the properties", ex)
+	}
+	for _, name := range names {
+		value, err := textProperty(from, name)
+		if errors.Is(err, errHandle) {
+			return nil, err
+		}
+		if err != nil {
+			found.properties[name] = fmt.Errorf("%w: ibmmq: property %q: %w", jms.ErrUnreadable, name, err)
+		} else if value != nil {
+			found.properties[name] = *value
+		}
+	}
+	return found, nil
+}
+
+const mqi2460 = int(mqi.MQRC_HMSG_ERROR)
+
+// textProperty reads a property as text. Small integers need another getter.
+func textProperty(from jms20subset.Message, name string) (*string, error) {
+	value, ex := from.GetStringProperty(name)
+	if ex == nil {
+		return value, nil
+	}
+	if codeOf(ex) == mqi2460 {
+		return nil, errHandle
+	}
+	n, again := from.GetIntProperty(name)
+	if again == nil {
+		text := strconv.Itoa(n)
+		return &text, nil
+	}
+	if codeOf(again) == mqi2460 {
+		return nil, errHandle
+	}
+	return nil, failure("MQINQMP", name, ex)
+}
+
+// descriptor is the message descriptor in a message of mq-golang-jms20, which shows only parts of it.
+func descriptor(from jms20subset.Message) reflect.Value {
+	v := reflect.ValueOf(from)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	impl := v.Elem().FieldByName("MessageImpl")
+	if impl.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	md := impl.FieldByName("mqmd")
+	if md.Kind() != reflect.Pointer || md.IsNil() {
+		return reflect.Value{}
+	}
+	return md.Elem()
+}

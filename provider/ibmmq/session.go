@@ -1,0 +1,382 @@
+package ibmmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/keyseq/keyseq/jms"
+)
+
+// session is one transacted context with one consumer. Its connection closes it from another goroutine, so each call to IBM's client
+// takes the turn; a Receive gives it up between two slices.
+type session struct {
+	c       *connection
+	turn    chan struct{}
+	closing chan struct{} // Close has begun
+	ended   chan struct{} // Close has finished
+	once    sync.Once
+	closed  error // the result of Close, valid after ended
+
+	// for who has the turn
+	handle   *handle // nil: let go, to connect with another buffer
+	hooked   bool // the trace hook knows this handle
+	buffer   int
+	held     bool
+	dead     error // the sentinel after which only Close may follow
+	unclean  bool  // it was lost: what it held may still be locked
+	seen     *seen // by the trace hook, in the MQGET under way
+	bytes    map[string][]byte
+	bytesErr error
+	tainted  bool // a message is in the unit of work that must not be committed
+}
+
+// mostRounds bounds how often one Receive begins anew at once, for a reason that should pass by itself.
+const mostRounds = 20
+
+var errHolds = errors.New("ibmmq: the session holds a message: commit it or roll it back before the next Receive")
+
+// use takes a handle into use and lets the trace hook know it.
+func (s *session) use(h *handle) {
+	s.handle = h
+	if h.known {
+		watched.Store(h.number, s)
+	}
+}
+
+// enter takes the turn, or says why there is none.
+func (s *session) enter(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return s.over()
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.closing:
+		return s.over()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := s.dead
+	if err == nil {
+		if err = s.c.gone(); err != nil {
+			s.end(err)
+		}
+	}
+	if err != nil {
+		s.leave()
+	}
+	return err
+}
+
+func (s *session) leave() { <-s.turn }
+
+// over is what calls get once Close has begun.
+func (s *session) over() error {
+	if err := s.c.gone(); err != nil {
+		return err
+	}
+	return wrap(jms.ErrSessionLost, s.c.sub.Queue, errors.New("the session is closed"))
+}
+
+// end remembers an error after which only Close may follow.
+func (s *session) end(err error) error {
+	if jms.EndsSession(err) {
+		s.dead = err
+		s.unclean = s.unclean || !errors.Is(err, jms.ErrRolledBack)
+	}
+	return err
+}
+
+// Receive implements jms.Session, in slices on the calling goroutine.
+func (s *session) Receive(ctx context.Context) (*jms.Message, error) {
+	for rounds := 0; ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := s.enter(ctx); err != nil {
+			return nil, err
+		}
+		m, again, err := s.slice(ctx)
+		s.leave()
+		if m != nil || err != nil {
+			return m, err
+		}
+		if !again {
+			rounds = 0
+		} else if rounds++; rounds == mostRounds {
+			return nil, fmt.Errorf("ibmmq: queue %q: Receive began anew %d times in a row", s.c.sub.Queue, rounds)
+		}
+	}
+}
+
+// slice waits for a message once. again: nothing is held, and the next slice follows at once.
+func (s *session) slice(ctx context.Context) (m *jms.Message, again bool, err error) {
+	if s.held {
+		return nil, false, errHolds
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, false, err
+	}
+	wait := s.c.slice
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline))
+	}
+	s.seen = nil
+	msg, ex := s.handle.consumer.Receive(int32(max(wait.Milliseconds(), 1))) // 0 would wait for ever
+	switch {
+	case ex != nil:
+		again, err = s.receiveFailed(failure("MQGET", s.c.sub.Queue, ex))
+		return nil, again, err
+	case msg == nil:
+		return nil, false, nil
+	}
+	s.hooked = s.seen != nil
+	if m, err = s.message(msg); err == nil {
+		s.held = true
+		return m, false, nil
+	}
+	if back := s.back(); back != nil {
+		return nil, false, back
+	}
+	if errors.Is(err, errHandle) {
+		return nil, true, nil
+	}
+	return nil, false, fmt.Errorf("ibmmq: queue %q: %w", s.c.sub.Queue, err)
+}
+
+// receiveFailed sorts a failed MQGET. Whatever it was but a broken connection, a message may be in the unit of work (a warning
+// carries one), so it is rolled back first.
+func (s *session) receiveFailed(e *ReasonError) (again bool, err error) {
+	switch e.class() {
+	case classConnection, classStopping, classUnknown:
+		return false, s.end(s.c.lost(e))
+	}
+	if back := s.back(); back != nil {
+		return false, back
+	}
+	switch e.class() {
+	case classEmpty:
+		return false, nil
+	case classQuiescing:
+		return false, wrap(jms.ErrQuiescing, s.c.sub.Queue, e)
+	case classBusy:
+		return false, wrap(jms.ErrBusy, s.c.sub.Queue, e)
+	case classConfig:
+		return false, wrap(jms.ErrConfig, s.c.sub.Queue, e)
+	case classTooBig:
+		return s.grow(e)
+	case classReopen:
+		return s.reopen()
+	case classBackedOut, classHandle:
+		return true, nil
+	}
+	return false, fmt.Errorf("ibmmq: queue %q: %w", s.c.sub.Queue, e)
+}
+
+// reopen opens the queue anew on the same connection.
+func (s *session) reopen() (again bool, err error) {
+	s.handle.consumer.Close()
+	jctx := s.handle.ctx
+	consumer, ex := jctx.CreateConsumer(jctx.CreateQueue(s.c.sub.Queue))
+	if ex == nil {
+		s.handle.consumer = consumer
+		return true, nil
+	}
+	e := failure("MQOPEN", s.c.sub.Queue, ex)
+	switch e.class() {
+	case classConfig, classBusy:
+		return false, wrap(e.onConnect(), s.c.sub.Queue, e)
+	}
+	return false, s.end(s.c.lost(e))
+}
+
+// grow connects anew with a bigger buffer, because the message at the head did not fit: nothing behind it may be received before it.
+func (s *session) grow(e *ReasonError) (again bool, err error) {
+	if s.buffer >= s.c.maxMessage || e.Code != 2080 {
+		return false, wrap(jms.ErrConfig, s.c.sub.Queue, fmt.Errorf("the message at the head of the queue is larger than what may be received (Factory.MaxMessageSize is %d bytes): %w", s.c.maxMessage, e))
+	}
+	bigger := min(4*s.buffer, s.c.maxMessage)
+	s.c.sub.Logger.Info("a message is larger than the receive buffer: connecting anew with a bigger one; set Factory.BufferSize if that is usual",
+		"queue", s.c.sub.Queue, "buffer", s.buffer, "bigger", bigger)
+	s.disconnect()
+	s.handle, s.buffer = nil, bigger
+	return true, nil
+}
+
+// ready connects a session that has let go of its handle to get another buffer. An error leaves nothing held.
+func (s *session) ready(ctx context.Context) error {
+	if s.handle != nil {
+		return nil
+	}
+	h, err := s.c.openHandle(ctx, s.buffer)
+	if err != nil {
+		return s.end(err)
+	}
+	s.use(h)
+	return nil
+}
+
+// Commit implements jms.Session: puts and the get are one unit of work.
+func (s *session) Commit(ctx context.Context, out ...jms.Outgoing) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	for i := range out {
+		if err := s.checkOutgoing(&out[i]); err != nil {
+			return err
+		}
+	}
+	for i := range out {
+		if e := s.send(&out[i]); e != nil {
+			return s.sendFailed(e, i > 0 || s.tainted)
+		}
+	}
+	if !s.held && len(out) == 0 {
+		return nil
+	}
+	ex := s.handle.ctx.Commit()
+	if ex == nil {
+		s.held = false
+		return nil
+	}
+	return s.commitFailed(failure("MQCMIT", s.c.sub.Queue, ex))
+}
+
+// sendFailed sorts a failed put. Once anything was put, "nothing was done" can only be had by rolling all of it back.
+func (s *session) sendFailed(e *ReasonError, partly bool) error {
+	switch e.class() {
+	case classConnection, classStopping, classUnknown:
+		return s.end(s.c.lost(e))
+	case classBackedOut:
+		partly = true
+	}
+	if partly {
+		if back := s.back(); back != nil {
+			return back
+		}
+		return s.end(wrap(jms.ErrRolledBack, s.c.sub.Queue, fmt.Errorf("the unit of work was rolled back because a message could not be sent: %w", e)))
+	}
+	switch e.class() {
+	case classBusy, classQuiescing, classHandle:
+		return wrap(jms.ErrBusy, s.c.sub.Queue, e)
+	}
+	return wrap(jms.ErrConfig, s.c.sub.Queue, e)
+}
+
+// commitFailed sorts a failed MQCMIT: but for two codes its outcome is not known.
+func (s *session) commitFailed(e *ReasonError) error {
+	s.held = false
+	switch {
+	case e.class() == classBackedOut:
+		if back := s.back(); back != nil { // ends the state in which every call gives 2003
+			return back
+		}
+		return s.end(wrap(jms.ErrRolledBack, s.c.sub.Queue, e))
+	case e.Code == 2018: // a handle that does not exist: the call went nowhere
+		return s.end(s.c.lost(e))
+	case e.class() == classStopping:
+		s.c.lose(e)
+	}
+	return s.end(wrap(jms.ErrCommitUnknown, s.c.sub.Queue, e))
+}
+
+// Rollback implements jms.Session.
+func (s *session) Rollback(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	if !s.held {
+		return nil
+	}
+	return s.back()
+}
+
+// back rolls the unit of work back. An error ends the session.
+func (s *session) back() error {
+	ex := s.handle.ctx.Rollback()
+	if ex != nil && failure("MQBACK", "", ex).class() == classBackedOut { // it is done, and was told so
+		ex = s.handle.ctx.Rollback()
+	}
+	if ex == nil {
+		s.held, s.tainted = false, false
+		return nil
+	}
+	return s.end(s.c.lost(failure("MQBACK", s.c.sub.Queue, ex)))
+}
+
+// Close implements jms.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.once.Do(func() {
+		close(s.closing)
+		go func() {
+			defer close(s.ended)
+			s.turn <- struct{}{} // kept: nothing follows
+			held := s.held
+			s.closed = s.shut()
+			s.c.forget(s, !s.unclean && s.closed == nil && !(held && isClosed(s.c.closing)))
+		}()
+	})
+	select {
+	case <-s.ended:
+		return s.closed
+	case <-ctx.Done():
+		return wrap(jms.ErrSessionLost, s.c.sub.Queue, fmt.Errorf("close: %w; what the session holds comes back when the call to IBM's client returns", ctx.Err()))
+	}
+}
+
+// shut gives back what is held and disconnects. MQDISC commits an open unit of work, so a handle whose unit of work could not be rolled back
+// while its connection stands is left alone: the queue manager backs it out when this process ends.
+func (s *session) shut() error {
+	if s.handle == nil {
+		return nil
+	}
+	for range 3 {
+		ex := s.handle.ctx.Rollback()
+		if ex == nil {
+			s.disconnect()
+			return nil
+		}
+		e := failure("MQBACK", s.c.sub.Queue, ex)
+		switch e.class() {
+		case classConnection, classStopping:
+			s.disconnect() // frees what IBM's client has of it
+			if s.held {
+				return wrap(jms.ErrSessionLost, s.c.sub.Queue, e)
+			}
+			return nil
+		}
+	}
+	s.forgetHandle()
+	err := wrap(jms.ErrSessionLost, s.c.sub.Queue, errors.New("the unit of work cannot be rolled back; the connection is left open, because closing it would commit"))
+	s.c.sub.Logger.Error("a session cannot be closed", "queue", s.c.sub.Queue, "error", err)
+	return err
+}
+
+func (s *session) disconnect() {
+	s.forgetHandle()
+	s.handle.ctx.Close()
+}
+
+func (s *session) forgetHandle() {
+	if s.handle.known {
+		watched.CompareAndDelete(s.handle.number, s)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
