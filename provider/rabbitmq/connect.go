@@ -22,7 +22,7 @@ func (f *Factory) Connect(ctx context.Context, sub jms.Subscription) (jms.Connec
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		meaning, advice := dialMeaning(err)
+		advice, meaning := dialMeaning(err)
 		return nil, problem(meaning, sub.Queue, err, advice)
 	}
 	c, err := s.open(ctx, l)

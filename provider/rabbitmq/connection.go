@@ -171,8 +171,8 @@ func (c *connection) acknowledge(tag uint64) error {
 // settle waits until no acknowledgement is under way any more, on this side or in the broker's channel; no longer than the deadline.
 func (c *connection) settle(deadline time.Time) {
 	c.settling.Lock()
-	c.settling.Unlock()
 	at := time.Unix(0, c.lastAck.Load()).Add(settleGrace)
+	c.settling.Unlock()
 	if deadline.Before(at) {
 		at = deadline
 	}

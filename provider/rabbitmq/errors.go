@@ -22,23 +22,23 @@ func problem(meaning error, queue string, cause error, advice string) error {
 }
 
 // dialMeaning says what a failed dial means and what to do: only what the broker, or a certificate, refuses for good is a configuration error.
-func dialMeaning(err error) (meaning error, advice string) {
+func dialMeaning(err error) (advice string, meaning error) {
 	var reply *amqp.Error
 	var hostname x509.HostnameError
 	var unverified *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &hostname), errors.As(err, &unverified):
-		return jms.ErrConfig, "the broker's certificate is not trusted; set Factory.TLS (RootCAs, ServerName) or cacertfile in the URL"
+		return "the broker's certificate is not trusted; set Factory.TLS (RootCAs, ServerName) or cacertfile in the URL", jms.ErrConfig
 	case errors.Is(err, amqp.ErrSASL):
-		return jms.ErrConfig, "the broker offers none of the login mechanisms; set auth_mechanism in the URL, or enable PLAIN or EXTERNAL on the broker"
+		return "the broker offers none of the login mechanisms; set auth_mechanism in the URL, or enable PLAIN or EXTERNAL on the broker", jms.ErrConfig
 	case errors.Is(err, amqp.ErrCredentials):
-		return jms.ErrConfig, "check user and password (guest may only connect from the broker's own host)"
+		return "check user and password (guest may only connect from the broker's own host)", jms.ErrConfig
 	case errors.As(err, &reply) && reply.Server && reply.Code == amqp.NotAllowed && strings.Contains(reply.Reason, "limit"):
-		return jms.ErrBusy, "a connection limit of the broker is reached"
+		return "a connection limit of the broker is reached", jms.ErrBusy
 	case errors.As(err, &reply) && reply.Server && (reply.Code == amqp.AccessRefused || reply.Code == amqp.NotAllowed):
-		return jms.ErrConfig, "check that the vhost exists and that the user has permissions in it (rabbitmqctl set_permissions)"
+		return "check that the vhost exists and that the user has permissions in it (rabbitmqctl set_permissions)", jms.ErrConfig
 	}
-	return jms.ErrConnectionLost, ""
+	return "", jms.ErrConnectionLost
 }
 
 // lost says why a link is gone. A nil reason is an orderly close by the other side or an unknown one.
@@ -63,30 +63,30 @@ func closeAdvice(reason *amqp.Error) string {
 
 // refusal says what a reply of the broker to a question about a queue means, and what to do. A queue that is down is not one that does
 // not exist.
-func refusal(err error) (meaning error, advice string) {
+func refusal(err error) (advice string, meaning error) {
 	var reply *amqp.Error
 	if !errors.As(err, &reply) || !reply.Server {
-		return jms.ErrConnectionLost, ""
+		return "", jms.ErrConnectionLost
 	}
 	switch reply.Code {
 	case amqp.NotFound:
 		if strings.Contains(reply.Reason, "down or inaccessible") || strings.Contains(reply.Reason, "stopped by supervisor") {
-			return jms.ErrBusy, "the node of the queue is down"
+			return "the node of the queue is down", jms.ErrBusy
 		}
-		return jms.ErrConfig, "create the queue first"
+		return "create the queue first", jms.ErrConfig
 	case amqp.AccessRefused:
-		return jms.ErrConfig, "give the user the permission (rabbitmqctl set_permissions)"
+		return "give the user the permission (rabbitmqctl set_permissions)", jms.ErrConfig
 	case amqp.ResourceLocked:
-		return jms.ErrConfig, "the queue is exclusive to another connection"
+		return "the queue is exclusive to another connection", jms.ErrConfig
 	case amqp.PreconditionFailed:
-		return jms.ErrConfig, "an argument of a queue cannot be changed: change Factory.Arguments, or delete the queue and declare it anew"
+		return "an argument of a queue cannot be changed: change Factory.Arguments, or delete the queue and declare it anew", jms.ErrConfig
 	}
-	return jms.ErrConnectionLost, ""
+	return "", jms.ErrConnectionLost
 }
 
 // refused makes the problem of a refusal.
 func refused(queue string, err error) error {
-	meaning, advice := refusal(err)
+	advice, meaning := refusal(err)
 	return problem(meaning, queue, err, advice)
 }
 

@@ -135,7 +135,7 @@ func (o *outlet) exists(ctx context.Context, queue string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	meaning, advice := refusal(err)
+	advice, meaning := refusal(err)
 	if meaning == jms.ErrConnectionLost {
 		meaning = jms.ErrBusy
 	}

@@ -64,7 +64,7 @@ func (p *publisher) outlet(ctx context.Context) (*outlet, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	meaning, advice := dialMeaning(err)
+	advice, meaning := dialMeaning(err)
 	if meaning == jms.ErrConnectionLost {
 		meaning = jms.ErrBusy
 	}

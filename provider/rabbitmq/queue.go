@@ -191,6 +191,6 @@ func bounded(ctx context.Context, l *link, f func() error) error {
 
 func isNotFound(err error) bool {
 	var reply *amqp.Error
-	meaning, _ := refusal(err)
+	_, meaning := refusal(err)
 	return meaning == jms.ErrConfig && errors.As(err, &reply) && reply.Code == amqp.NotFound
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -203,8 +204,11 @@ func (r *round) judge(log []string) error {
 		o.Outputs = func(string, int64) int { return 1 }
 	}
 	v := h.Check(o)
-	fmt.Printf("round %d: %s, %d consumers, window %d, tasks up to %v, takeover delay %v, sends %t: %v\n    %v\n", r.seed, r.kind, len(r.slots), r.window, r.task,
-		r.takeover, r.out != "", log, v)
+	fmt.Printf("round %d: %s, %d consumers, window %d, tasks up to %v, takeover delay %v, sends %t: %s\n", r.seed, r.kind, len(r.slots), r.window, r.task,
+		r.takeover, r.out != "", strings.Join(log, ", "))
+	if v.OK() {
+		fmt.Println("   ", v)
+	}
 	r.sum.messages += v.Messages
 	r.sum.attempts += v.Attempts
 	r.sum.repeats += v.Repeats
