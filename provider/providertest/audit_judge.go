@@ -17,8 +17,12 @@ func (a *audit) cut(most int) {
 		most = 0 // acknowledgements are on their way for an unknown number more
 	}
 	loss := a.history.Loss(instance, "connection cut", most)
-	a.b.Break(a.factory.latest())
-	loss.Done()
+	conn := a.factory.latest()
+	// It lasts until the manager has noticed, which it has when it connects again: until then it may start a task.
+	a.factory.mu.Lock()
+	a.factory.noticed = loss.Done
+	a.factory.mu.Unlock()
+	a.b.Break(conn)
 }
 
 // judge looks at what is left on the queues and proves or refutes the history.
@@ -54,9 +58,10 @@ type tracked struct {
 	jms.ConnectionFactory
 	name func(jms.Subscription) jms.Subscription
 
-	mu     sync.Mutex
-	conns  []jms.Connection
-	refuse int // so many next calls fail as if no broker answered
+	mu      sync.Mutex
+	conns   []jms.Connection
+	noticed func() // told at the next Connect
+	refuse  int    // so many next calls fail as if no broker answered
 }
 
 // refuseNext lets the next n calls of Connect fail, and gives how many of an earlier wish have not been made.
@@ -69,6 +74,10 @@ func (f *tracked) refuseNext(n int) (left int) {
 
 func (f *tracked) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
 	f.mu.Lock()
+	if f.noticed != nil {
+		f.noticed()
+		f.noticed = nil
+	}
 	refuse := f.refuse > 0
 	if refuse {
 		f.refuse--
