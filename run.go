@@ -214,9 +214,10 @@ func (r *run) serve(l *link) error {
 				continue
 			}
 			// While reading comes to a stop a key may be lost that has to wait for its deadline: look again before anything is given back.
-			r.stopReading(l, rd)
-			rd = nil
-			continue
+			if !r.stopReading(l, rd) {
+				rd = nil
+			}
+			continue // with what it brought, or lost
 		case rd == nil && !wholeQueue:
 			m.d.Resume()
 			rd = r.startReader(l)
@@ -226,20 +227,24 @@ func (r *run) serve(l *link) error {
 			calls, since = rd.calls.Load(), time.Now()
 		case rd != nil && time.Since(since) >= m.cfg.CallTimeout:
 			// A Receive may wait as long as it likes, but not be dead: it must be able to end.
-			r.stopReading(l, rd)
-			rd = nil
-			continue
+			if !r.stopReading(l, rd) {
+				rd = nil
+			}
+			continue // with what it brought, or lost
 		}
 		r.wait(wait, rd)
 	}
 }
 
-// stopReading returns when no Receive is outstanding. One that does not return takes the link with it: nothing can be read beside it.
-func (r *run) stopReading(l *link, rd *reader) {
-	if rd != nil && !rd.stop() {
-		r.stuck("", "receive")
-		r.linkLost(l, fmt.Errorf("%w: receive did not return within CallTimeout", jms.ErrConnectionLost))
+// stopReading returns when no Receive is outstanding. One that does not return takes the link with it: nothing can be read beside it. False: it
+// did not return.
+func (r *run) stopReading(l *link, rd *reader) bool {
+	if rd == nil || rd.stop() {
+		return true
 	}
+	r.stuck("", "receive")
+	r.linkLost(l, fmt.Errorf("%w: receive did not return within CallTimeout", jms.ErrConnectionLost))
+	return false
 }
 
 // errGiveBack is why a connection is closed whose broker gives back in no other way.
