@@ -57,11 +57,14 @@ func (r *run) activate(l *link) error {
 	if delay > 0 {
 		m.setState(StateStandby, nil)
 		m.log.Info("waiting before the first receive, for what an earlier reader may still hold or run", "queue", m.queue, "wait", delay)
-		ctx, cancel := context.WithTimeout(r.wanted, delay)
-		defer cancel()
+		wait := time.NewTimer(delay)
+		defer wait.Stop()
 		select {
-		case <-ctx.Done():
+		case <-wait.C:
 		case <-l.gone:
+			return l.cause()
+		case <-r.wanted.Done():
+			return nil // nothing is read; the next run waits anew
 		}
 	}
 	m.mu.Lock()
