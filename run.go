@@ -80,6 +80,9 @@ func (r *run) wish(w int32) {
 			break
 		}
 	}
+	if w >= wishShutdown {
+		r.m.d.Halt() // nothing starts while the outstanding Receive comes to its end; drain decides what may go on
+	}
 	r.wake()
 	r.ring()
 }

@@ -33,7 +33,7 @@
 //  7. After one of the errors ErrConnectionLost, ErrSessionLost, ErrCommitUnknown and ErrRolledBack only Close may follow
 //     on that session, and the provider may rely on it. After any other error nothing was done: the session is as before the call,
 //     a received message is still held, and the same call may be repeated.
-//  8. Close of a session gives back what it holds. Close of a connection closes its sessions, ends a waiting Receive and may come at
+//  8. Close of a session gives back what it holds; where Capabilities.RollbackInPlace is not set, by losing the connection. Close of a connection closes its sessions, ends a waiting Receive and may come at
 //     any time, also during any other call. Both are idempotent and safe after any error.
 //  9. Calls on one session never overlap, but may come from different goroutines; calls on different sessions run
 //     concurrently. Calls should return soon after their context ends; where the broker's client cannot be interrupted they may
