@@ -149,8 +149,7 @@ func (c *connection) OpenSession(ctx context.Context) (jms.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{c: c, turn: make(chan struct{}, 1), ended: make(chan struct{}), closing: make(chan struct{}), buffer: c.buffer}
-	s.use(h)
+	s := &session{c: c, turn: make(chan struct{}, 1), ended: make(chan struct{}), closing: make(chan struct{}), buffer: c.buffer, handle: h}
 	c.mu.Lock()
 	late := isClosed(c.closing)
 	if !late {
@@ -170,6 +169,19 @@ type handle struct {
 	consumer jms20subset.JMSConsumer
 	number   int64 // IBM's connection handle
 	known    bool  // the number is
+
+	// Set by the trace hook and for it, always on the goroutine of a call on this handle.
+	hooked   bool              // the hook runs for this handle
+	seen     *seen             // in the MQGET under way
+	bytes    map[string][]byte // properties to add in the MQPUT1 under way; nil when that is done
+	bytesErr error
+}
+
+// unwatch must come before the connection handle is given up: IBM's client may give its number to another.
+func (h *handle) unwatch() {
+	if h.known {
+		watched.CompareAndDelete(h.number, h)
+	}
 }
 
 // openHandle connects one session, bounded in time, a few side by side.
@@ -187,15 +199,22 @@ func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error
 		if ex != nil {
 			return nil, failure("MQCONNX", c.cf.QMName, ex)
 		}
+		h := &handle{ctx: jctx}
+		if h.number, h.known = handleOf(jctx); h.known {
+			watched.Store(h.number, h)
+		}
 		consumer, ex := jctx.CreateConsumer(jctx.CreateQueue(c.sub.Queue))
 		if ex != nil {
+			h.unwatch()
 			jctx.Close()
 			return nil, failure("MQOPEN", c.sub.Queue, ex)
 		}
-		h := &handle{ctx: jctx, consumer: consumer}
-		h.number, h.known = handleOf(jctx)
+		h.consumer = consumer
 		return h, nil
-	}, func(late *handle) { late.ctx.Close() })
+	}, func(late *handle) {
+		late.unwatch()
+		late.ctx.Close()
+	})
 	if err == nil {
 		return h, nil
 	}

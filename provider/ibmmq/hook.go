@@ -11,7 +11,7 @@ import (
 // The hook belongs to the process, as mq-golang's trace functions do: there is one set, without a way to ask for it.
 var (
 	installing sync.Once
-	watched    sync.Map // connection handle (int64) -> *session, for those of this package
+	watched    sync.Map // IBM's connection handle (int64) -> *handle, for those of this package
 )
 
 func installHook() {
@@ -24,9 +24,17 @@ func installHook() {
 //	mq.SetOtelFuncs(ibmmq.TraceFuncs(mine))
 func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 	all := mine
+	all.Open = func(o *mqi.MQObject, od *mqi.MQOD, options int32) {
+		if h := watchedHandle(reflect.ValueOf(o).Elem().FieldByName("qMgr")); h != nil {
+			h.hooked = true
+		}
+		if mine.Open != nil {
+			mine.Open(o, od, options)
+		}
+	}
 	all.GetTraceAfter = func(opts mqi.OtelOpts, o *mqi.MQObject, gmo *mqi.MQGMO, md *mqi.MQMD, data []byte, async bool) int {
-		if s := sessionOf(reflect.ValueOf(o).Elem().FieldByName("qMgr")); s != nil {
-			s.look(gmo, md)
+		if h := watchedHandle(reflect.ValueOf(o).Elem().FieldByName("qMgr")); h != nil {
+			h.look(gmo, md)
 		}
 		if mine.GetTraceAfter != nil {
 			return mine.GetTraceAfter(opts, o, gmo, md, data, async)
@@ -34,8 +42,8 @@ func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 		return 0
 	}
 	all.PutTraceBefore = func(opts mqi.OtelOpts, qm *mqi.MQQueueManager, md *mqi.MQMD, pmo *mqi.MQPMO, data []byte) {
-		if s := sessionOf(reflect.ValueOf(qm)); s != nil {
-			s.addBytes(pmo)
+		if h := watchedHandle(reflect.ValueOf(qm)); h != nil {
+			h.addBytes(pmo)
 		}
 		if mine.PutTraceBefore != nil {
 			mine.PutTraceBefore(opts, qm, md, pmo, data)
@@ -44,17 +52,17 @@ func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 	return all
 }
 
-// sessionOf finds the session of a connection, given as a pointer to mq-golang's type.
-func sessionOf(qm reflect.Value) *session {
+// watchedHandle finds the handle of a connection, given as a pointer to mq-golang's type.
+func watchedHandle(qm reflect.Value) *handle {
 	if qm.Kind() != reflect.Pointer || qm.IsNil() {
 		return nil
 	}
-	h := qm.Elem().FieldByName("hConn")
-	if !h.IsValid() || !h.CanInt() {
+	number := qm.Elem().FieldByName("hConn")
+	if !number.IsValid() || !number.CanInt() {
 		return nil
 	}
-	s, _ := watched.Load(h.Int())
-	found, _ := s.(*session)
+	h, _ := watched.Load(number.Int())
+	found, _ := h.(*handle)
 	return found
 }
 
@@ -82,17 +90,16 @@ type seen struct {
 }
 
 // look runs within MQGET on the goroutine of Receive, while mq-golang-jms20 holds the lock of the context.
-func (s *session) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
-	s.seen = &seen{md: *md, properties: inquire(&gmo.MsgHandle)}
+func (h *handle) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
+	h.seen = &seen{md: *md, properties: inquire(&gmo.MsgHandle)}
 }
 
 // addBytes runs within MQPUT1 on the goroutine of Commit: mq-golang-jms20 has no setter for byte properties.
-func (s *session) addBytes(pmo *mqi.MQPMO) {
-	s.bytesErr = nil
-	for name, value := range s.bytes {
-		if err := pmo.OriginalMsgHandle.SetMP(mqi.NewMQSMPO(), name, mqi.NewMQPD(), value); err != nil {
-			s.bytesErr = err
+func (h *handle) addBytes(pmo *mqi.MQPMO) {
+	for name, value := range h.bytes {
+		if h.bytesErr = pmo.OriginalMsgHandle.SetMP(mqi.NewMQSMPO(), name, mqi.NewMQPD(), value); h.bytesErr != nil {
 			return
 		}
 	}
+	h.bytes = nil
 }

@@ -96,13 +96,13 @@ func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
 	default:
 		return nil, fmt.Errorf("mq-golang-jms20 gave a message of type %T", from)
 	}
-	found, err := s.seen, error(nil)
+	found, err := s.handle.seen, error(nil)
 	if found == nil {
 		if found, err = fallback(from); err != nil {
 			return nil, err
 		}
 	}
-	s.seen = nil
+	s.handle.seen = nil
 	md := &found.md
 	m.Properties = found.properties
 	m.Persistent = md.Persistence == mqi.MQPER_PERSISTENT

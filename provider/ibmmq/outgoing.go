@@ -50,7 +50,7 @@ func (s *session) checkOutgoing(out *jms.Outgoing) error {
 		switch value.(type) {
 		case string, bool, int, int64, float64:
 		case []byte:
-			if !s.hooked {
+			if !s.handle.hooked {
 				return refuse("property %q is bytes, which cannot be sent without the trace hook", name)
 			}
 		default:
@@ -92,7 +92,7 @@ func (s *session) sendOnce(out *jms.Outgoing) *ReasonError {
 	} else {
 		m = ctx.CreateBytesMessageWithBytes(out.Body)
 	}
-	s.bytes, s.bytesErr = nil, nil
+	s.handle.bytes, s.handle.bytesErr = nil, nil
 	if out.CorrelationID != "" {
 		if ex := m.SetJMSCorrelationID(out.CorrelationID); ex != nil {
 			return failure("correlation ID for", out.Queue, ex)
@@ -124,15 +124,18 @@ func (s *session) sendOnce(out *jms.Outgoing) *ReasonError {
 		p.SetTimeToLive(int((out.TTL + 99*time.Millisecond) / (100 * time.Millisecond) * 100))
 	}
 	ex := p.Send(ctx.CreateQueue(out.Queue).SetPutAsyncAllowed(jms20subset.Destination_PUT_ASYNC_ALLOWED_DISABLED), m)
-	s.bytes = nil
-	switch {
-	case ex != nil:
+	if ex != nil {
 		return failure("MQPUT1", out.Queue, ex)
-	case s.bytesErr != nil: // it is in the unit of work without a property: that must not be committed
-		s.tainted = true
-		return failure("MQSETMP of a byte property for", out.Queue, s.bytesErr)
 	}
-	return nil
+	if s.handle.bytes == nil {
+		return nil
+	}
+	// It is in the unit of work without a property: that must not be committed.
+	s.tainted = true
+	if s.handle.bytesErr == nil {
+		s.handle.hooked, s.handle.bytesErr = false, errNoHook
+	}
+	return failure("MQSETMP of a byte property for", out.Queue, s.handle.bytesErr)
 }
 
 // setProperty sets one property. Names that belong to IBM, which a copy of a received message has, are set where mq-golang-jms20 can and left
@@ -157,16 +160,18 @@ func (s *session) setProperty(m jms20subset.Message, out *jms.Outgoing, name str
 	case float64:
 		ex = m.SetDoubleProperty(name, v)
 	case []byte:
-		if s.bytes == nil {
-			s.bytes = map[string][]byte{}
+		if s.handle.bytes == nil {
+			s.handle.bytes = map[string][]byte{}
 		}
-		s.bytes[name] = v
+		s.handle.bytes[name] = v
 	}
 	if ex != nil {
 		return ex
 	}
 	return nil
 }
+
+var errNoHook = errors.New("the trace hook was replaced: install the result of TraceFuncs")
 
 // errNotUTF8 is a text that would arrive garbled.
 var errNotUTF8 = errors.New("the body is said to be text and is not valid UTF-8: name its character set in the property " + PropertyCharacterSet)

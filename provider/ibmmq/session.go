@@ -21,30 +21,19 @@ type session struct {
 	closed  error // the result of Close, valid after ended
 
 	// for who has the turn
-	handle   *handle // nil: let go, to connect with another buffer
-	hooked   bool // the trace hook knows this handle
-	buffer   int
-	held     bool
-	dead     error // the sentinel after which only Close may follow
-	unclean  bool  // it was lost: what it held may still be locked
-	seen     *seen // by the trace hook, in the MQGET under way
-	bytes    map[string][]byte
-	bytesErr error
-	tainted  bool // a message is in the unit of work that must not be committed
+	handle  *handle // nil: let go, to connect with another buffer
+	hooked  bool    // the trace hook knows this handle
+	buffer  int
+	held    bool
+	dead    error // the sentinel after which only Close may follow
+	unclean bool  // it was lost: what it held may still be locked
+	tainted bool  // a message is in the unit of work that must not be committed
 }
 
 // mostRounds bounds how often one Receive begins anew at once, for a reason that should pass by itself.
 const mostRounds = 20
 
 var errHolds = errors.New("ibmmq: the session holds a message: commit it or roll it back before the next Receive")
-
-// use takes a handle into use and lets the trace hook know it.
-func (s *session) use(h *handle) {
-	s.handle = h
-	if h.known {
-		watched.Store(h.number, s)
-	}
-}
 
 // enter takes the turn, or says why there is none.
 func (s *session) enter(ctx context.Context) error {
@@ -125,7 +114,7 @@ func (s *session) slice(ctx context.Context) (m *jms.Message, again bool, err er
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(deadline))
 	}
-	s.seen = nil
+	s.handle.seen = nil
 	msg, ex := s.handle.consumer.Receive(int32(max(wait.Milliseconds(), 1))) // 0 would wait for ever
 	switch {
 	case ex != nil:
@@ -134,7 +123,6 @@ func (s *session) slice(ctx context.Context) (m *jms.Message, again bool, err er
 	case msg == nil:
 		return nil, false, nil
 	}
-	s.hooked = s.seen != nil
 	if m, err = s.message(msg); err == nil {
 		s.held = true
 		return m, false, nil
@@ -216,7 +204,7 @@ func (s *session) ready(ctx context.Context) error {
 	if err != nil {
 		return s.end(err)
 	}
-	s.use(h)
+	s.handle = h
 	return nil
 }
 
@@ -355,21 +343,15 @@ func (s *session) shut() error {
 			return nil
 		}
 	}
-	s.forgetHandle()
+	s.handle.unwatch()
 	err := wrap(jms.ErrSessionLost, s.c.sub.Queue, errors.New("the unit of work cannot be rolled back; the connection is left open, because closing it would commit"))
 	s.c.sub.Logger.Error("a session cannot be closed", "queue", s.c.sub.Queue, "error", err)
 	return err
 }
 
 func (s *session) disconnect() {
-	s.forgetHandle()
+	s.handle.unwatch()
 	s.handle.ctx.Close()
-}
-
-func (s *session) forgetHandle() {
-	if s.handle.known {
-		watched.CompareAndDelete(s.handle.number, s)
-	}
 }
 
 func isClosed(ch <-chan struct{}) bool {
