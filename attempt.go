@@ -27,6 +27,8 @@ func (m *SequenceManager) turn(w *worker, _ *keyQueue, h *held) keyqueue.Turn {
 	switch {
 	case h.session.link.lost.Load():
 		return m.gone(h)
+	case h.overdue():
+		return keyqueue.Stay()
 	case h.pending != nil:
 		return r.perform(w, h, h.pending)
 	}

@@ -40,6 +40,13 @@ func (h *held) attempts() int {
 	return h.past.failures
 }
 
+// overdue says that it was held as long as allowed: it goes back before anything more is done with it. Without pauses between its attempts no sweep
+// would ever find it at rest.
+func (h *held) overdue() bool {
+	limit := h.session.link.maxHold
+	return limit > 0 && time.Since(h.receivedAt) >= limit
+}
+
 // failedOnce returns the history with one more failure; the old one is not changed, for others may be reading it.
 func (h *held) failedOnce(err error) *history {
 	now := time.Now()
@@ -71,7 +78,11 @@ func (a *attemptMemory) remember(id string, past *history) {
 	if a.byID == nil {
 		a.byID = map[string]*history{}
 	}
-	if _, known := a.byID[id]; !known {
+	known, again := a.byID[id]
+	if again && known.failures > past.failures { // a copy that the broker sent while the one before it was still tried
+		return
+	}
+	if !again {
 		a.order = append(a.order, id)
 	}
 	a.byID[id] = past
