@@ -254,6 +254,27 @@ func TestB13_RunWaitsForTheBroker(t *testing.T) {
 	})
 }
 
+// B13: a connection that breaks and is made anew at once: what the dead one held is still locked for a while, and what lies behind it must not
+// overtake. Three times, while some keys wait for a retry.
+func TestB13_ReconnectingAtOnceOvertakesNothing(t *testing.T) {
+	profiles(t, func(r *rig) {
+		r.interleaved(10, 40)
+		m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			time.Sleep(100 * time.Millisecond)
+			if d.Attempt == 1 && strings.HasSuffix(string(d.Body), "5") {
+				return errors.New("once")
+			}
+			return nil
+		}).start()
+		for n := range 3 {
+			r.until("some are done", func() bool { return m.Snapshot().Committed > uint64(50+80*n) })
+			time.Sleep(33 * time.Millisecond)
+			r.losing("connection cut", func() { must(r.broker.Break(inQueue, memory.Loss{})) })
+		}
+		r.drained()
+	})
+}
+
 // B14, B18: a task that outlives its connection and the end of Shutdown: Shutdown names its key, Start refuses until it has ended, its result does
 // not count, and the message never runs twice at once.
 func TestB14_AZombieIsNotJoined(t *testing.T) {
