@@ -57,6 +57,8 @@ static void disconnecting(void) {
   FAILS(MQCMIT(was, &cc, &rc), MQRC_HCONN_ERROR);
   mqstandin_disc_backs_out(1);
   h = connectTo();
+  CHECK(h != was); /* a handle is not given again: stale ones show */
+  FAILS(MQCMIT(was, &cc, &rc), MQRC_HCONN_ERROR);
   OK(put(h, Q1, "lost", MQPMO_SYNCPOINT));
   OK(MQDISC(&h, &cc, &rc));
   CHECK(mqstandin_available(Q1) == 1);

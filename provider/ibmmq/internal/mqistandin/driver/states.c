@@ -46,6 +46,15 @@ static void matching(void) {
   gmo.MatchOptions = MQMO_NONE; /* the ids in the descriptor do not matter */
   OK(MQGET(h, o, &md, &gmo, 64, t, &length, &cc, &rc));
   CHECK(t[0] == '0');
+  /* the descriptor keeps the version it came with, whatever the message was put with */
+  MQMD v2 = newMd(), v1 = newMd();
+  MQPMO pmo = {.StrucId = "PMO", .Version = 1};
+  v2.Version = MQMD_VERSION_2;
+  OK(MQPUT(h, o, &v2, &pmo, 0, NULL, &cc, &rc));
+  OK(MQPUT(h, o, &v1, &pmo, 0, NULL, &cc, &rc));
+  OK(MQGET(h, o, &v1, &gmo, 64, t, &length, &cc, &rc));
+  OK(MQGET(h, o, &v2, &gmo, 64, t, &length, &cc, &rc));
+  CHECK(v1.Version == MQMD_VERSION_1 && v2.Version == MQMD_VERSION_2 && v2.MsgSeqNumber == 1);
   /* browsing skips what others hold, and a message longer than the channel allows stays */
   OK(put(h, Q1, "a", 0));
   OK(put(h, Q1, "b", 0));

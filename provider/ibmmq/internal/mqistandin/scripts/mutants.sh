@@ -159,9 +159,9 @@ one "eye-catcher ignored" check.c 's/if \(memcmp\(id, want, n\)\) return false;/
 one "killed client is not seen" server.c 's/if \(s \&\& !s->cut\) gone\(s\);.*?\n//; s/  gone\(s\);\n  s->fd = -1;/  s->fd = -1;/'
 one "killed waiting client is not seen" server.c 's/if \(s \&\& !s->cut\) gone\(s\);.*?\n//'
 one "frozen client is not seen" server.c 's/if \(open \&\& now - since >= ms\) break;//'
-one "frozen client keeps its session" server.c 's/    gone\(s\);\n  \}\n/  }\n/'
+one "frozen client keeps its session" server.c 's/    if \(s->fd >= 0\) shutdown\(s->fd, SHUT_RDWR\);\n    gone\(s\);\n//'
 one "frozen queue manager is not seen" link.c 's/  mqsSeverLink\(link\);\n//'
-one "answers over a cut link" server.c 's/more = !cut \&\& sendReply/more = sendReply/'
+one "cut link stays open" session.c 's/if \(s->fd >= 0\) shutdown\(s->fd, SHUT_RDWR\);//'
 
 baseline
 percent=$((total ? 100 * caught / total : 0))

@@ -23,6 +23,7 @@ driver asan -fsanitize=address,undefined -fno-sanitize-recover=all
 run "$work/asan"
 driver tsan -fsanitize=thread
 TSAN_OPTIONS=halt_on_error=1 run "$work/tsan"
+command -v valgrind >/dev/null || { echo "valgrind is missing: scripts/setup.sh installs it" >&2; exit 1; }
 driver plain
 # The queue manager's and the link's threads live as long as the process: what
 # they hold at its end is reachable, no leak.

@@ -178,11 +178,8 @@ static void serveSession(int fd, MqsSession *s, Frame *f) {
   while (more && receiveFrame(fd, f)) {
     MqsReply r = {.buffer = f->out};
     mqsServe(s, &f->q, &r);
-    pthread_mutex_lock(&mqsLock);
-    bool cut = s->cut;
-    pthread_mutex_unlock(&mqsLock);
     bool over = f->q.verb == MQS_DISC && r.cc != MQCC_FAILED;
-    more = !cut && sendReply(fd, &r) && !over;
+    more = sendReply(fd, &r) && !over; /* over a cut link nothing goes out: its socket is shut down */
     free(r.props);
   }
   pthread_mutex_lock(&mqsLock);
