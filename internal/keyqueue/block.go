@@ -144,7 +144,7 @@ func (d *Dispatcher[T, W]) Unpin(k *Key[T], mark uint64) {
 		return
 	}
 	k.listed = true
-	d.leaving = append(d.leaving, k)
+	d.reportLeaving(k)
 }
 
 // DropAll removes from every key everything that does not run and lifts every block: the items are lost to this dispatcher and will come

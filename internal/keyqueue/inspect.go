@@ -55,16 +55,22 @@ func (d *Dispatcher[T, W]) Look(name string, see func(View[T])) bool {
 // bucketsPerLock is how much of the table is visited at one holding of the lock: some microseconds.
 const bucketsPerLock = 64
 
-// Each shows every key to see, giving the lock up in between: a key that comes or goes meanwhile may be missed.
+// Each shows every key to see, giving the lock up in between: a key that comes or goes meanwhile may be missed, none is shown twice. see
+// must be short and call nothing of d.
 func (d *Dispatcher[T, W]) Each(see func(View[T])) {
-	for i, more := -1, true; more; {
-		d.mu.Lock()
-		for end := i + bucketsPerLock; i < end && i < len(d.table.buckets); i++ {
-			d.table.each(i, func(k *Key[T]) { see(d.view(k)) })
+	d.mu.Lock()
+	n := len(d.table.buckets)
+	for i := 0; i < n; {
+		for end := min(i+bucketsPerLock, n); i < end; i++ {
+			// A table that has grown meanwhile has the keys of this bucket in those that are a multiple of n further.
+			for b := i; b < len(d.table.buckets); b += n {
+				d.table.each(b, func(k *Key[T]) { see(d.view(k)) })
+			}
 		}
-		more = i < len(d.table.buckets)
-		d.mu.Unlock()
+		d.mu.Unlock() // let others in
+		d.mu.Lock()
 	}
+	d.mu.Unlock()
 }
 
 // Stats are the dispatcher's counters at one moment.
@@ -82,15 +88,11 @@ type Stats struct {
 func (d *Dispatcher[T, W]) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := Stats{
+	return Stats{
 		Workers: len(d.all) - d.loose, Running: d.running, Detached: d.loose,
 		Ready: d.ready.n, Paused: len(d.pauses.keys), Blocked: d.blocked, Keys: d.table.live,
 		Held: d.room.held, Bytes: d.room.bytes, Limits: d.room.limits, Full: d.room.full(),
 	}
-	for k := d.table.lone; k != nil; k = k.chain {
-		s.Keys++
-	}
-	return s
 }
 
 // Quiet is rung whenever fewer run or fewer are held than before.

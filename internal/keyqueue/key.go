@@ -16,7 +16,7 @@ type Key[T any] struct {
 	blocked      bool
 	listed       bool // blocked, and known to who gives back: Leaving or BlockWhere returned it
 	again        bool // it was blocked once more while listed: give back once more before Release
-	lone         bool // not in the table: see AddAlone
+	lone         bool // nothing joins it: see AddAlone
 }
 
 type keyState uint8

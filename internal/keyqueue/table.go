@@ -13,8 +13,8 @@ const (
 type table[T any] struct {
 	buckets   []*Key[T]
 	mask      uint64
-	live      int // keys in buckets
-	lone      *Key[T]
+	live      int
+	alones    uint64 // keys made by alone so far
 	freeKeys  *Key[T]
 	freeNodes *node[T]
 }
@@ -26,7 +26,7 @@ func (t *table[T]) init() {
 
 func (t *table[T]) find(h uint64, name string) *Key[T] {
 	for k := t.buckets[h&t.mask]; k != nil; k = k.chain {
-		if k.hash == h && k.name == name {
+		if k.hash == h && k.name == name && !k.lone {
 			return k
 		}
 	}
@@ -37,11 +37,24 @@ func (t *table[T]) get(h uint64, name string) *Key[T] {
 	if k := t.find(h, name); k != nil {
 		return k
 	}
+	return t.insert(h, name)
+}
+
+// alone makes a key that find does not see. Numbers in a row take the place of its hash: they spread such keys evenly over the buckets,
+// where they come and go like any other key, at a cost that does not grow with their number.
+func (t *table[T]) alone(name string) *Key[T] {
+	t.alones++
+	k := t.insert(t.alones, name)
+	k.lone = true
+	return k
+}
+
+func (t *table[T]) insert(h uint64, name string) *Key[T] {
 	if t.live >= len(t.buckets) {
 		t.resize(2 * len(t.buckets))
 	}
-	k := t.make(name)
-	k.hash = h
+	k := t.make()
+	k.hash, k.name = h, name
 	b := &t.buckets[h&t.mask]
 	k.chain = *b
 	*b = k
@@ -49,16 +62,7 @@ func (t *table[T]) get(h uint64, name string) *Key[T] {
 	return k
 }
 
-// alone makes a key that find does not see; such keys form a chain of their own.
-func (t *table[T]) alone(name string) *Key[T] {
-	k := t.make(name)
-	k.lone = true
-	k.chain = t.lone
-	t.lone = k
-	return k
-}
-
-func (t *table[T]) make(name string) *Key[T] {
+func (t *table[T]) make() *Key[T] {
 	k := t.freeKeys
 	if k == nil {
 		slab := make([]Key[T], keySlab)
@@ -70,23 +74,19 @@ func (t *table[T]) make(name string) *Key[T] {
 	} else {
 		t.freeKeys = k.chain
 	}
-	k.name = name
 	return k
 }
 
 func (t *table[T]) remove(k *Key[T]) {
-	p := &t.lone
-	if !k.lone {
-		p = &t.buckets[k.hash&t.mask]
-		t.live--
-	}
+	p := &t.buckets[k.hash&t.mask]
 	for *p != k {
 		p = &(*p).chain
 	}
 	*p = k.chain
 	*k = Key[T]{chain: t.freeKeys}
 	t.freeKeys = k
-	if t.live == 0 && t.lone == nil && len(t.buckets) > keepBuckets {
+	t.live--
+	if t.live == 0 && len(t.buckets) > keepBuckets {
 		t.init()
 		t.freeKeys, t.freeNodes = nil, nil
 	}
@@ -107,13 +107,9 @@ func (t *table[T]) resize(n int) {
 	}
 }
 
-// each visits the keys of one bucket, or the lone ones for bucket -1.
+// each visits the keys of one bucket.
 func (t *table[T]) each(bucket int, visit func(*Key[T])) {
-	k := t.lone
-	if bucket >= 0 {
-		k = t.buckets[bucket]
-	}
-	for k != nil {
+	for k := t.buckets[bucket]; k != nil; {
 		next := k.chain // visit may remove k
 		visit(k)
 		k = next
@@ -122,7 +118,7 @@ func (t *table[T]) each(bucket int, visit func(*Key[T])) {
 
 // all visits every key.
 func (t *table[T]) all(visit func(*Key[T])) {
-	for i := -1; i < len(t.buckets); i++ {
+	for i := 0; i < len(t.buckets); i++ { // visit may shrink the table
 		t.each(i, visit)
 	}
 }

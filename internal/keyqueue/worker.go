@@ -199,9 +199,14 @@ func (d *Dispatcher[T, W]) Close() <-chan struct{} {
 	return ended
 }
 
-// Reopen undoes Close, once its channel is closed.
+// Reopen undoes Close, once its channel is closed. What was left goes on.
 func (d *Dispatcher[T, W]) Reopen() {
 	d.mu.Lock()
 	d.quit, d.halted, d.waking = false, false, false
+	if len(d.pauses.keys) > 0 {
+		d.arm()
+	}
+	w, spawn := d.wakeForReady()
 	d.mu.Unlock()
+	d.start(w, spawn)
 }
