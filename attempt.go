@@ -111,7 +111,7 @@ func (r *run) failed(w *worker, h *held, a *attempt, err error, performed bool) 
 		if m.deadLetterQueue(h.session.link) != "" {
 			return r.perform(w, h, &settlement{kind: settleDeadLetter, attempt: a, reason: err})
 		}
-		return r.retry(h, a, err, m.cfg.Retry.Backoff(past.failures))
+		return r.hold(h, a, err)
 	case verdictRetry:
 		pause = m.cfg.Retry.Backoff(past.failures)
 	}
@@ -135,7 +135,17 @@ func (r *run) exhausted(w *worker, h *held, a *attempt, err error) keyqueue.Turn
 			return r.perform(w, h, &settlement{kind: settleDeadLetter, attempt: a, reason: err})
 		}
 	}
-	return r.retry(h, a, err, m.cfg.Retry.Backoff(h.attempts())) // hold the key
+	return r.hold(h, a, err)
+}
+
+// hold keeps the key waiting for a message that would be given up. It is said at the first such attempt and at every tenth.
+func (r *run) hold(h *held, a *attempt, err error) keyqueue.Turn {
+	m := r.m
+	if over := h.attempts() - 1 - max(m.cfg.Retry.MaxRetries, 0); over <= 0 || over%10 == 0 {
+		m.log.Warn("a message that would be given up holds its key and is tried again: mend what fails, or set DeadLetterQueue or another OnExhausted",
+			"queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "on_exhausted", m.cfg.Retry.OnExhausted.String(), "error", err)
+	}
+	return r.retry(h, a, err, m.cfg.Retry.Backoff(h.attempts()))
 }
 
 // retry leaves the message where it is until its next attempt. While the run is draining it goes back instead.

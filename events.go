@@ -5,7 +5,7 @@ import "time"
 // Events are told what happens, on the goroutine where it happens and before the manager goes on: they must return fast and must not call
 // Start, Run, Stop or Shutdown. Any may be nil. A panic in one is logged.
 type Events struct {
-	// Received: a message has been read and stands in its key's queue.
+	// Received: a message has been read and its key is known; it joins its key's queue when all have been told. Not for one without a key.
 	Received func(MessageEvent)
 	// Started: an attempt begins.
 	Started func(MessageEvent)
@@ -19,9 +19,10 @@ type Events struct {
 	DeadLettered, Discarded func(MessageEvent)
 	// State: the manager's state has changed; err is why it left a better one, if something went wrong.
 	State func(from, to State, err error)
-	// Blocked: what is held fills the window and no key can move, or every worker sits in an old task while keys wait. At most once a second.
+	// Blocked: what is held fills the window and no key can move, or every worker sits in an old task (30 s, or half of TaskTimeout if that is
+	// less) while keys wait. Told once a second while it lasts, the first time within a second or two, with the up to 20 keys held longest.
 	Blocked func([]KeyReport)
-	// Stuck: a call to the broker has overrun CallTimeout. Its key waits until the call returns; its worker does not.
+	// Stuck: a call to the broker has overrun CallTimeout. Its key waits until the call returns; its worker does not. A Receive has no key.
 	Stuck func(KeyReport)
 }
 

@@ -6,9 +6,14 @@ import (
 	"time"
 )
 
-// Live says whether the process should be left alone: nil, or why a restart may help. A manager is not live when its run has failed, and
-// when a call to the broker that everything waits for has not returned for a long time. Being connected is not asked for: a restart mends no
-// broker. Nor are busy or failing keys. It may be called from anywhere, for instance from an HTTP probe.
+// Live says whether the process should be left alone: nil, or why a restart may help. It may be called from anywhere, for instance from an HTTP
+// probe.
+//
+// A manager is not live when its run has failed, and when its supervising goroutine, which wakes every second, has not come round for four times
+// CallTimeout and DrainTimeout: something that bounds every wait of its own is waiting for ever, which may be an event func of yours. A
+// Receive that does not return is no reason: its connection is given up after CallTimeout and made anew. Being connected is not asked for, since a
+// restart mends no broker; nor are slow or failing keys, since others go on. How much waits at the broker is not known here: watch
+// the depth of the queue there.
 func (m *SequenceManager) Live() error {
 	m.mu.Lock()
 	state, err := m.state, m.runErr
@@ -23,25 +28,28 @@ func (m *SequenceManager) Live() error {
 	return r.moving(time.Now())
 }
 
-// Ready says whether the instance does its part: nil when it reads, or stands by for another instance; otherwise what it waits for. It may be
-// called from anywhere.
+// Ready says whether the instance does its part: nil when it reads, or stands by for another instance; otherwise what it waits for, with the error
+// of the last try to connect. It may be called from anywhere.
 func (m *SequenceManager) Ready() error {
-	switch state := m.State(); state {
+	m.mu.Lock()
+	state, why := m.state, m.stateErr
+	m.mu.Unlock()
+	switch state {
 	case StateStandby, StateUnconfirmed, StateActive:
 		return nil
-	case StateStopped:
-		return fmt.Errorf("keyseq: queue %q: not started", m.queue)
 	case StateFailed:
 		return m.Live()
-	default:
-		return fmt.Errorf("keyseq: queue %q: %v", m.queue, state)
 	}
+	if why != nil {
+		return fmt.Errorf("keyseq: queue %q: %v: %w", m.queue, state, why)
+	}
+	return fmt.Errorf("keyseq: queue %q: %v", m.queue, state)
 }
 
-// motionless is for how many CallTimeouts the reader may have a place and a session to read with and yet be stuck outside of Receive.
+// motionless is for how many CallTimeouts supervise may stay away.
 const motionless = 4
 
-var errMotionless = errors.New("reading does not move: a call to the broker has not returned")
+var errMotionless = errors.New("reading does not move: a call to the broker or an event func has not returned")
 
 // moving says whether supervise comes round: it is rung every second, and every wait of its own is bounded by CallTimeout or DrainTimeout.
 func (r *run) moving(now time.Time) error {

@@ -1,6 +1,7 @@
 package keyseq
 
 import (
+	"slices"
 	"time"
 
 	"github.com/keyseq/keyseq/internal/keyqueue"
@@ -15,7 +16,8 @@ func (r *run) oversee() (stop func()) {
 	go func() {
 		defer close(done)
 		defer tick.Stop()
-		lastLook := time.Now()
+		var lastLook time.Time
+		var lastSaid time.Time // that keys are blocked
 		for {
 			select {
 			case <-quit:
@@ -24,7 +26,11 @@ func (r *run) oversee() (stop func()) {
 				r.freeStuckWorkers(now)
 				if now.Sub(lastLook) >= time.Second {
 					lastLook = now
-					r.lookForBlocked(now)
+					if say := now.Sub(lastSaid) >= sayAgain; !r.lookForBlocked(now, say) {
+						lastSaid = time.Time{}
+					} else if say {
+						lastSaid = now
+					}
 					r.tryMoreSessions(now)
 				}
 				r.ring() // supervise looks for messages held too long
@@ -63,15 +69,25 @@ func (r *run) freeStuckWorkers(now time.Time) {
 	}
 }
 
-// stuck tells of a call that has overrun its time.
+// stuck tells of a call that has overrun its time. A Receive belongs to no key.
 func (r *run) stuck(key, call string) {
 	m := r.m
-	m.log.Error("a call to the broker does not return; its key waits for it, its worker does not", "queue", m.queue, "key", key, "call", call, "call_timeout", m.cfg.CallTimeout)
+	if call == callReceive {
+		m.log.Error("a receive does not return: its connection is closed; look at the broker and the network", "queue", m.queue, "call", call, "call_timeout", m.cfg.CallTimeout)
+		m.toldStuck(KeyReport{Reason: call + " does not return: its connection is closed"})
+		return
+	}
 	report, ok := m.Explain(key)
 	if !ok {
 		report = KeyReport{Key: key}
 	}
+	m.log.Error("a call to the broker does not return; its key waits for it, its worker does not: look at the broker and the network",
+		"queue", m.queue, "key", key, "message", report.MessageID, "call", call, "call_timeout", m.cfg.CallTimeout)
 	report.Reason = call + " does not return: " + report.Reason
+	m.toldStuck(report)
+}
+
+func (m *SequenceManager) toldStuck(report KeyReport) {
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].Stuck; f != nil {
 			m.rareCallback(func() { f(report) })
@@ -88,12 +104,16 @@ func (m *SequenceManager) oldTask() time.Duration {
 	return usual
 }
 
-// lookForBlocked tells when nothing can move: the window is full and no key can use a worker, or all workers sit in old tasks
+// sayAgain is how often the log says that keys are blocked, while they are; the event comes every second.
+const sayAgain = time.Minute
+
+// lookForBlocked tells when nothing can move, and returns true: the window is full and no key can use a worker, or all workers sit in old tasks
 // while keys are ready.
-func (r *run) lookForBlocked(now time.Time) {
+func (r *run) lookForBlocked(now time.Time, say bool) bool {
 	m := r.m
 	s := m.d.Stats()
-	windowFull := s.Full && s.Running < m.cfg.Workers && s.Ready == 0 && s.Held >= s.Limits.Items && s.Paused+s.Blocked > 0
+	full := s.Held >= s.Limits.Items || s.Bytes >= s.Limits.Bytes
+	windowFull := full && s.Running < m.cfg.Workers && s.Ready == 0 && s.Paused+s.Blocked > 0
 	workersOld := false
 	if s.Running >= m.cfg.Workers && s.Ready > 0 {
 		workersOld = true
@@ -103,23 +123,26 @@ func (r *run) lookForBlocked(now time.Time) {
 		})
 	}
 	if !windowFull && !workersOld {
-		return
+		return false
 	}
-	what := "messages of waiting keys fill the window while workers are idle"
-	if workersOld {
-		what = "all workers sit in old tasks while keys wait"
+	reports, _ := m.blocked(now)
+	if say {
+		keys := make([]string, 0, len(reports))
+		for _, k := range reports {
+			keys = append(keys, k.Key)
+		}
+		what := "messages of waiting keys fill the window while workers are idle: mend what these keys wait for, or raise MaxInFlight or MaxInFlightBytes"
+		if workersOld {
+			what = "all workers sit in old tasks while keys wait: look at what the tasks of these keys wait for, or raise Workers"
+		}
+		m.log.Warn(what, "queue", m.queue, "in_flight", s.Held, "max_in_flight", s.Limits.Items, "bytes", s.Bytes, "keys", keys)
 	}
-	reports := m.blocked(now)
-	keys := make([]string, 0, len(reports))
-	for _, k := range reports {
-		keys = append(keys, k.Key)
-	}
-	m.log.Warn(what, "queue", m.queue, "in_flight", s.Held, "max_in_flight", s.Limits.Items, "keys", keys)
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].Blocked; f != nil {
-			m.rareCallback(func() { f(reports) })
+			m.rareCallback(func() { f(slices.Clone(reports)) })
 		}
 	}
+	return true
 }
 
 // sessionsAgain is how long a limit of sessions that the broker has named is believed.

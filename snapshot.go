@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// Snapshot is a look at a manager at one moment. Taking one costs a visit of every live key, some milliseconds at 100,000 of them.
+// Snapshot is a look at a manager at one moment. Taking one visits every live key, some milliseconds at 100,000 of them (BenchmarkSnapshot); where
+// that takes long, Oldest and Blocked are up to a second old, so that frequent Snapshots cost no more than a hundredth of a core.
 type Snapshot struct {
 	State State
 	// Workers exist, Running of them run a task or a settlement. Ready keys wait for a worker, Retrying ones for their next
@@ -57,43 +59,93 @@ func (m *SequenceManager) Snapshot() Snapshot {
 		}
 		r.mu.Unlock()
 	}
-	s.Blocked = m.blocked(now)
-	m.d.Each(func(v keyView) {
-		if v.Head != nil && (s.Oldest.IsZero() || v.Head.receivedAt.Before(s.Oldest)) {
-			s.Oldest = v.Head.receivedAt
-		}
-	})
+	if s.Keys > 0 {
+		s.Blocked, s.Oldest = m.look(now)
+	}
 	return s
+}
+
+// lastLook is the last visit of every key, to be used again while it is fresh enough for what it has cost.
+type lastLook struct {
+	mu      sync.Mutex
+	until   time.Time
+	blocked []KeyReport
+	oldest  time.Time
+}
+
+// A visit of every key may take a hundredth of the time, but is not older than a second.
+const (
+	lookShare  = 100
+	oldestLook = time.Second
+)
+
+// look gives what Snapshot says of keys. The slice is the caller's.
+func (m *SequenceManager) look(now time.Time) ([]KeyReport, time.Time) {
+	l := &m.looked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !now.Before(l.until) {
+		l.blocked, l.oldest = m.blocked(now)
+		end := time.Now()
+		l.until = end.Add(min(lookShare*end.Sub(now), oldestLook))
+	}
+	return slices.Clone(l.blocked), l.oldest
 }
 
 // Explain says why a key is where it is; false if nothing of it is held. It may be called from anywhere.
 func (m *SequenceManager) Explain(key string) (KeyReport, bool) {
 	var report KeyReport
 	now := time.Now()
-	found := m.d.Look(key, func(v keyView) { report = m.report(v, now) })
+	running := m.running()
+	found := m.d.Look(key, func(v keyView) { report = m.report(v, running, now) })
 	return report, found
 }
 
-// blocked reports the keys whose head has been held longest, of those that do not just wait for a worker at their first attempt.
-func (m *SequenceManager) blocked(now time.Time) []KeyReport {
-	var oldest []KeyReport
+// inTask is a message that a worker has.
+type inTask struct {
+	attempt  int
+	began    time.Time
+	settling bool // the task is done, or never was: a call to the broker is under way
+}
+
+// running says what the workers do.
+func (m *SequenceManager) running() map[*Message]inTask {
+	all := map[*Message]inTask{}
+	m.d.Workers(func(w *worker, _ keyView, _ uint64) {
+		if a := w.Own.attempt.Load(); a != nil {
+			all[a.Message] = inTask{a.Attempt, a.started, w.Own.calls.Load()%2 == 1}
+		}
+	})
+	return all
+}
+
+// blocked reports the keys whose head has been held longest, of those that do not just wait for a worker at their first attempt, and since when
+// the message is held that is held longest of all.
+func (m *SequenceManager) blocked(now time.Time) (reports []KeyReport, oldest time.Time) {
+	running := m.running()
 	m.d.Each(func(v keyView) {
-		if v.Head == nil || !v.Running && !v.Blocked && !v.Pinned && v.Head.past == nil {
+		if v.Head == nil {
 			return
 		}
 		since := v.Head.receivedAt
-		if len(oldest) == mostBlocked && !since.Before(oldest[mostBlocked-1].Since) {
+		if oldest.IsZero() || since.Before(oldest) {
+			oldest = since
+		}
+		if !v.Running && !v.Blocked && !v.Pinned && v.Head.past == nil {
 			return
 		}
-		at, _ := slices.BinarySearchFunc(oldest, since, func(r KeyReport, t time.Time) int { return r.Since.Compare(t) })
-		oldest = slices.Insert(oldest, at, m.report(v, now))
-		oldest = oldest[:min(len(oldest), mostBlocked)]
+		if len(reports) == mostBlocked && !since.Before(reports[mostBlocked-1].Since) {
+			return
+		}
+		at, _ := slices.BinarySearchFunc(reports, since, func(r KeyReport, t time.Time) int { return r.Since.Compare(t) })
+		reports = slices.Insert(reports, at, m.report(v, running, now))
+		reports = reports[:min(len(reports), mostBlocked)]
 	})
-	return oldest
+	return reports, oldest
 }
 
 // report is made under the dispatcher's lock.
-func (m *SequenceManager) report(v keyView, now time.Time) KeyReport {
+func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now time.Time) KeyReport {
 	r := KeyReport{Key: v.Name, Held: v.Items}
 	if v.Head == nil {
 		r.Reason = "nothing is held; a call to the broker about it has not returned"
@@ -110,13 +162,21 @@ func (m *SequenceManager) report(v keyView, now time.Time) KeyReport {
 			what = fmt.Sprintf("attempt %s failed", m.ofAll(p.failures))
 		}
 		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), firstLine(p.err)))
+		if most := m.cfg.Retry.MaxRetries; most != Unlimited && p.failures > most && h.pending == nil {
+			parts = append(parts, "retries are exhausted, the key is held")
+		}
+	}
+	at, inTask := running[h.msg]
+	if inTask {
+		r.Attempt = at.attempt
 	}
 	switch {
+	case inTask && !at.settling:
+		parts = append(parts, fmt.Sprintf("attempt %s runs for %s", m.ofAll(r.Attempt), spoken(now.Sub(at.began))))
 	case v.Running && h.pending != nil:
 		parts = append(parts, h.pending.kind.String()+" is under way")
 	case v.Running:
-		r.Attempt++
-		parts = append(parts, fmt.Sprintf("attempt %s is under way", m.ofAll(r.Attempt)))
+		parts = append(parts, "settlement is under way")
 	case v.Paused:
 		parts = append(parts, "next in "+spoken(v.Due.Sub(now)))
 	case v.Blocked:
@@ -133,11 +193,12 @@ func (m *SequenceManager) report(v keyView, now time.Time) KeyReport {
 	return r
 }
 
+// ofAll says "3 of 17"; beyond the last retry, and where there is none, "18".
 func (m *SequenceManager) ofAll(n int) string {
-	if m.cfg.Retry.MaxRetries == Unlimited {
-		return fmt.Sprint(n)
+	if most := m.cfg.Retry.MaxRetries; most != Unlimited && n <= most+1 {
+		return fmt.Sprintf("%d of %d", n, most+1)
 	}
-	return fmt.Sprintf("%d of %d", n, m.cfg.Retry.MaxRetries+1)
+	return fmt.Sprint(n)
 }
 
 // spoken writes a duration as a person would say it.

@@ -1,5 +1,7 @@
 package keyseq
 
+import "slices"
+
 // State is what a manager is doing.
 type State int
 
@@ -48,19 +50,19 @@ func (m *SequenceManager) State() State {
 }
 
 // confirm: the first delivery shows that this instance is the active one.
-func (m *SequenceManager) confirm() {
-	m.mu.Lock()
-	unconfirmed := m.state == StateUnconfirmed
-	m.mu.Unlock()
-	if unconfirmed {
-		m.setState(StateActive, nil)
-	}
-}
+func (m *SequenceManager) confirm() { m.changeState(StateActive, nil, StateUnconfirmed) }
 
-func (m *SequenceManager) setState(to State, err error) {
+func (m *SequenceManager) setState(to State, err error) { m.changeState(to, err) }
+
+// changeState tells of a new state; if only is given, nothing happens in any other one.
+func (m *SequenceManager) changeState(to State, err error, only ...State) {
 	m.mu.Lock()
 	from := m.state
-	m.state = to
+	if len(only) > 0 && !slices.Contains(only, from) {
+		m.mu.Unlock()
+		return
+	}
+	m.state, m.stateErr = to, err
 	m.mu.Unlock()
 	if r := m.current.Load(); r != nil && to != StateConnecting {
 		r.upOnce.Do(func() { close(r.up) })
@@ -68,7 +70,11 @@ func (m *SequenceManager) setState(to State, err error) {
 	if from == to {
 		return
 	}
-	m.log.Info("state", "queue", m.queue, "from", from.String(), "to", to.String(), "error", err)
+	about := []any{"queue", m.queue, "from", from.String(), "to", to.String()}
+	if err != nil {
+		about = append(about, "error", err)
+	}
+	m.log.Info("state", about...)
 	for i := range m.cfg.Events {
 		if f := m.cfg.Events[i].State; f != nil {
 			m.rareCallback(func() { f(from, to, err) })

@@ -20,7 +20,11 @@ type workerState struct {
 	seenSince time.Time
 }
 
-const callCommit = "commit"
+// Calls that can be stuck, as logs and events name them.
+const (
+	callCommit  = "commit"
+	callReceive = "receive"
+)
 
 // enter notes whose goroutine this is.
 func (o *workerState) enter() {
