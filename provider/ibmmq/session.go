@@ -22,7 +22,6 @@ type session struct {
 
 	// for who has the turn
 	handle  *handle // nil: let go, to connect with another buffer
-	hooked  bool    // the trace hook knows this handle
 	buffer  int
 	held    bool
 	dead    error // the sentinel after which only Close may follow
