@@ -115,7 +115,10 @@ func (r *rig) end() {
 			r.Errorf("Shutdown of %s at the end: %v", s.name, err)
 		}
 	}
-	for _, breach := range r.spy.breaches {
+	r.spy.mu.Lock()
+	breaches := r.spy.breaches
+	r.spy.mu.Unlock()
+	for _, breach := range breaches {
 		r.Errorf("breach of the contract with a provider: %s", breach)
 	}
 	if r.unjudged || r.Failed() {

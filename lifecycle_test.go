@@ -86,9 +86,9 @@ func TestR1_19_StopFinishesWhatWasReceived(t *testing.T) {
 		if left := r.broker.Depth(inQueue); left+int(s.Committed) != 800 {
 			r.Errorf("%d left and %d done of 800", left, s.Committed)
 		}
-		receives := r.spy.receives
+		receives := r.spy.received()
 		time.Sleep(time.Hour)
-		if r.spy.receives != receives {
+		if r.spy.received() != receives {
 			r.Error("it received after Stop had returned")
 		}
 	})
@@ -508,7 +508,7 @@ func TestT22_ReceivedIsSettledPlusGivenBack(t *testing.T) {
 				if n := running.now.Load(); n != 0 {
 					r.Errorf("%s(%v): %d tasks run after it returned (%v)", name, limit, n, err)
 				}
-				receives := r.spy.receives
+				receives := r.spy.received()
 				<-m.Done()
 				s := m.Snapshot()
 				if s.Received != s.Committed+s.RolledBack || s.InFlight != 0 || s.Keys != 0 {
@@ -522,7 +522,7 @@ func TestT22_ReceivedIsSettledPlusGivenBack(t *testing.T) {
 					r.Errorf("%s(%v): %d left and %d done of 900", name, limit, left, s.Committed)
 				}
 				time.Sleep(time.Minute)
-				if r.spy.receives != receives {
+				if r.spy.received() != receives {
 					r.Errorf("%s(%v): it received after it had returned", name, limit)
 				}
 			})

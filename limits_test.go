@@ -74,7 +74,7 @@ func TestR1_12_ExactlyMaxInFlightIsReceived(t *testing.T) {
 		if s := must(r.broker.Stats(inQueue)); len(held) != 5 || s.Unsettled != 5 || s.MaxUnsettled != 5 {
 			r.Errorf("%d held, %d unsettled, at most %d; want 5 each", len(held), s.Unsettled, s.MaxUnsettled)
 		}
-		receives := r.spy.receives
+		receives := r.spy.received()
 		close(release)
 		r.drained()
 		if s := must(r.broker.Stats(inQueue)); s.MaxUnsettled != 5 {

@@ -413,6 +413,7 @@ func TestR1_13_DoneButNotSettledWhenStopped(t *testing.T) {
 			return d.Send(ctx, keyseq.Outgoing{Queue: outQueue, Body: d.Body})
 		}).start()
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if tasks != 1 || len(r.messageErrors()) != 0 {
 			r.Errorf("%d tasks, %d errors while the target is full; want the one task, and no error", tasks, len(r.messageErrors()))
 		}

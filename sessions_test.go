@@ -300,6 +300,7 @@ func TestT09_ALateResultCommitsNothing(t *testing.T) {
 				held := must(r.broker.Held(inQueue))
 				r.losing(name, func() { lose(r, held[0].ID) })
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if n := len(r.bodies(outQueue)); n != 0 || tasks["K.2"] != 0 {
 					r.Fatalf("while the first task still runs: %d results, %d tasks of the next message", n, tasks["K.2"])
 				}

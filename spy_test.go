@@ -61,6 +61,9 @@ func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection
 // opened is how many sessions were opened since the rig was made, open how many are.
 func (s *spy) opened() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
 
+// received is how often Receive was called.
+func (s *spy) received() int { s.mu.Lock(); defer s.mu.Unlock(); return s.receives }
+
 func (s *spy) open() int { s.mu.Lock(); defer s.mu.Unlock(); return s.now }
 
 // holding lists what sessions hold that were not closed.
