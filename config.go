@@ -46,7 +46,7 @@ type Config struct {
 	// logged at Start.
 	ReturnDelay time.Duration
 	// MaxHold is how long a message may be held before it is given back and received anew, because the broker would take it away or
-	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it.
+	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it, and TakeoverDelay must be shorter.
 	MaxHold time.Duration
 	// TakeoverDelay is how long a new active instance waits before its first task, so that tasks of its predecessor have ended and
 	// what it held is back; it does not wait if the broker knows that the predecessor ended in order. 0, the default: only for the return
@@ -150,6 +150,9 @@ func (c *Config) check(p *problems) {
 func (c *Config) checkHold(hold time.Duration) (errs []error) {
 	if c.TaskTimeout > hold {
 		errs = append(errs, &ConfigError{"TaskTimeout", fmt.Sprintf("is %v, longer than MaxHold %v: a task could outlive the hold on its message; shorten TaskTimeout or lengthen what the broker allows", c.TaskTimeout, hold)})
+	}
+	if c.TakeoverDelay >= hold {
+		errs = append(errs, &ConfigError{"TakeoverDelay", fmt.Sprintf("is %v, not shorter than MaxHold %v: the first message could be held too long before its task begins; shorten TakeoverDelay or lengthen what the broker allows", c.TakeoverDelay, hold)})
 	}
 	if c.Retry.Backoff == nil {
 		return errs

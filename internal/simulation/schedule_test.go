@@ -83,6 +83,9 @@ func draw(seed uint64) schedule {
 	}
 	if r.IntN(3) == 0 {
 		s.maxHold = time.Duration(10+r.IntN(50)) * time.Second
+		if s.sac {
+			s.maxHold += takeover
+		}
 	}
 	for range r.IntN(9) {
 		s.steps = append(s.steps, step{at: time.Duration(r.Int64N(int64(30 * time.Second))).Truncate(time.Millisecond), kind: stepKind(r.IntN(int(stepKinds))), n: r.Uint64()})
