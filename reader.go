@@ -48,8 +48,9 @@ func (rd *reader) read() {
 	defer close(rd.done)
 	defer rd.r.ring()
 	m := rd.r.m
-	m.readerID.Store(goroutineID())
-	defer m.readerID.Store(0)
+	id := goroutineID()
+	m.readerID.Store(id)
+	defer m.readerID.CompareAndSwap(id, 0) // a later reader may have taken the place of one that did not return
 	failures := 0
 	for rd.ctx.Err() == nil {
 		if !m.d.Reserve() {
