@@ -88,31 +88,59 @@ func TestFreshKeysAreLimited(t *testing.T) {
 	})
 }
 
-// H13: keys that fail and are retried at once run most of the time, but do not count: they would keep everything else out.
+// H13: keys that fail and are retried at once are always ready or running, but do not count: they would keep everything else out.
 func TestKeysThatAreRetriedAreNotFresh(t *testing.T) {
-	failing := func(_ *worker, _ *queue, i *item) keyqueue.Turn {
+	inBubble(t, 2, func(_ *worker, _ *queue, i *item) keyqueue.Turn {
+		time.Sleep(time.Second)
 		if i.key[0] == 'f' {
-			return keyqueue.Again(time.Millisecond)
+			return keyqueue.Again(0)
 		}
 		return keyqueue.Done()
-	}
-	inBubble(t, 2, failing, func(b *bed) {
+	}, func(b *bed) {
 		b.SetLimits(keyqueue.Limits{Items: 100, Bytes: 1 << 20, Fresh: 3})
 		for i := range 20 {
 			b.add(fmt.Sprint("f", i))
-			time.Sleep(10 * time.Millisecond) // it has failed at least once
+			time.Sleep(30 * time.Second) // it has failed at least once
+		}
+		if s := b.Stats(); s.Ready+s.Running < 20 {
+			b.Fatalf("%+v: want all failing keys ready or running", s)
 		}
 		b.add("good", "good", "good")
-		b.wait()
+		time.Sleep(time.Minute)
 		if b.Look("good", func(view) {}) {
 			b.Error("the good key has not been worked off")
 		}
-		for _, k := range b.BlockWhere(func(view) bool { return true }) {
-			b.Returned(len(b.TakeBack(k)))
-			b.Release(k)
+		for _, k := range b.BlockWhere(everything) {
+			for time.Sleep(time.Second); ; {
+				b.Returned(len(b.TakeBack(k)))
+				if b.Release(k) {
+					break
+				}
+			}
 		}
 		b.empty()
-		b.add("good") // all 20 have left the count
+	})
+}
+
+// What joins a key after its failed item was given back is at its first attempt, and counts.
+func TestAKeyThatWasTakenBackIsFresh(t *testing.T) {
+	inBubble(t, 1, func(*worker, *queue, *item) keyqueue.Turn {
+		time.Sleep(time.Second)
+		return keyqueue.Again(time.Hour)
+	}, func(b *bed) {
+		b.SetLimits(keyqueue.Limits{Items: 100, Bytes: 1 << 20, Fresh: 1})
+		b.add("a")
+		time.Sleep(time.Minute) // it pauses
+		k := b.BlockWhere(everything)[0]
+		b.Returned(len(b.TakeBack(k)))
+		b.add("a")
+		b.Release(k)
+		if b.Reserve() {
+			b.Error("a place beside a fresh key")
+		}
+		time.Sleep(time.Minute)
+		b.Halt()
+		b.DropAll()
 		b.empty()
 	})
 }

@@ -158,3 +158,42 @@ func TestStress(t *testing.T) {
 		t.Errorf("something is left: %+v", s)
 	}
 }
+
+// Each shows every key that is there all the time, and shows it once, also while the table grows under its feet.
+func TestEachWhileTheTableGrows(t *testing.T) {
+	d := newBare()
+	d.Halt()
+	const staying = 5000
+	keys := numbered(200_000)
+	add := func(key string) { d.Reserve(); d.Add(key, nil, 1) }
+	for _, k := range keys[:staying] {
+		add(k)
+	}
+	grown := make(chan struct{})
+	go func() {
+		defer close(grown)
+		for _, k := range keys[staying:] {
+			add(k)
+		}
+	}()
+	for more := true; more; {
+		select {
+		case <-grown:
+			more = false
+		default:
+		}
+		seen := map[string]int{}
+		d.Each(func(v keyqueue.View[*message]) { seen[v.Name]++ })
+		for _, k := range keys[:staying] {
+			if seen[k] == 0 {
+				t.Fatalf("%s was missed", k)
+			}
+		}
+		for k, n := range seen {
+			if n > 1 {
+				t.Fatalf("%s was shown %d times", k, n)
+			}
+		}
+	}
+	<-d.Close()
+}

@@ -1,0 +1,204 @@
+package keyseq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/provider/memory"
+)
+
+// sessionsCost is a plain broker with connections for sessions and a limit of them.
+var sessionsCost = memory.Profile{Name: "costly sessions", CostlySessions: true, MaxSessions: 2500}
+
+// The window sizes itself where a session costs a connection: one setting holds about 1,200 sessions where 24 messages of a key come in a row, which
+// is what 100 busy workers need there, and 101 where every key comes in turn. Efficiency 1 is 100 workers that are always busy.
+func TestTheWindowSizesItself(t *testing.T) {
+	const keys, each, workers, task = 480, 24, 100, 250 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		grouped bool
+		slack   int // 0: the default
+		least   float64
+		mean    float64 // sessions at most, on average
+		most    int     // and at any time
+	}{
+		{"grouped", true, 1, 0.94, 1300, 2500},
+		{"interleaved", false, 1, 1, workers + 1, workers + 1},
+		{"interleaved, default slack", false, 0, 1, workers + 10, workers + 10},
+		// Equal tasks and equal keys run in waves of 110 keys, the last of which is not full: 480 = 4*110 + 40. Real tasks differ in length.
+		{"grouped, default slack", true, 0, 0.87, 1400, 2500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				if c.grouped {
+					for k := range keys {
+						for n := range each {
+							r.send(fmt.Sprint("k", k), n)
+						}
+					}
+				} else {
+					r.interleaved(keys, each)
+				}
+				m := r.manager(func(context.Context, *keyseq.Delivery) error { time.Sleep(task); return nil }, func(c *keyseq.Config) {
+					c.Workers, c.MaxInFlight = workers, 0
+				})
+				if c.slack > 0 {
+					keyseq.SetSlack(m.SequenceManager, c.slack)
+				}
+				m.start()
+				began := time.Now()
+				held, looks := 0, 0
+				r.until("all is settled", func() bool {
+					s := must(r.broker.Stats(inQueue))
+					held, looks = held+s.Unsettled, looks+1
+					return s.Depth == 0
+				})
+				ideal := (keys*each + workers - 1) / workers * task
+				efficiency, mean := float64(ideal)/float64(time.Since(began)), float64(held)/float64(looks)
+				t.Logf("efficiency %.3f, sessions %.0f on average, %d at most", efficiency, mean, r.spy.most)
+				if efficiency < c.least-0.0005 {
+					t.Errorf("efficiency %.4f, want at least %.2f", efficiency, c.least)
+				}
+				if mean > c.mean || r.spy.most > c.most {
+					t.Errorf("%.0f sessions on average and %d at most, want %.0f and %d", mean, r.spy.most, c.mean, c.most)
+				}
+			}, sessionsCost)
+		})
+	}
+}
+
+// H13: 200 keys that always fail, and fast, keep every worker busy and a retry always ready. A window that counted them would never read on.
+func TestH13_FastRetriesDoNotCloseTheWindow(t *testing.T) {
+	bubble(t, func(r *rig) {
+		for k := range 200 {
+			r.send(fmt.Sprint("bad", k), 0)
+		}
+		r.interleaved(1000, 2)
+		r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			time.Sleep(50 * time.Millisecond)
+			if d.Key[0] == 'b' {
+				return errors.New("always")
+			}
+			return nil
+		}, func(c *keyseq.Config) {
+			c.Workers, c.MaxInFlight = 100, 0
+			c.Retry.MaxRetries, c.Retry.Backoff = keyseq.Unlimited, keyseq.FixedBackoff(10*time.Millisecond)
+		}).start()
+		began := time.Now()
+		r.until("only the failing keys are left", func() bool { return r.broker.Depth(inQueue) <= 200 })
+		// 2,000 good messages take 1 s of all workers. They share those with 200 keys whose turns are as long, 100 of the 200 or so keys in turn.
+		if d := time.Since(began); d > 4*time.Second {
+			r.Errorf("the good keys took %v, want 4 s at most", d)
+		}
+	}, sessionsCost)
+}
+
+// T15: 1,000 keys, 5 % of them fail for ever, and a window of 64, most of which they end up holding: every good message gets through.
+func TestT15_EndlessRetriesInASmallWindow(t *testing.T) {
+	for _, p := range []memory.Profile{{Name: "plain"}, sessionsCost} {
+		t.Run(p.Name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				const keys = 1000
+				r.interleaved(keys, 1)
+				r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+					time.Sleep(time.Millisecond)
+					if k, _ := split(string(d.Body)); k[len(k)-1] == '7' && (len(k) < 3 || k[len(k)-2]%2 == 0) {
+						return errors.New("always")
+					}
+					return nil
+				}, func(c *keyseq.Config) {
+					c.MaxInFlight = 64
+					c.Retry.MaxRetries, c.Retry.Backoff = keyseq.Unlimited, keyseq.FixedBackoff(10*time.Millisecond)
+				}).start()
+				r.until("only the failing keys are left", func() bool { return r.broker.Depth(inQueue) <= keys/20 })
+			}, p)
+		})
+	}
+}
+
+// G6: 5,000 messages of a hot key in front of one each of 100 others, 4 workers, all in the window. Each cold key starts within 26 task times of
+// being ready: the 101 keys take turns, four at a time.
+func TestG6_ColdKeysBehindAHotOne(t *testing.T) {
+	bubble(t, func(r *rig) {
+		const task, cold = 10 * time.Millisecond, 100
+		for n := range 5000 {
+			r.send("hot", n)
+		}
+		r.interleaved(cold, 1)
+		var mu sync.Mutex
+		ready := map[string]time.Time{}
+		worst, started := time.Duration(0), 0
+		r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			mu.Lock()
+			if d.Key != "hot" {
+				worst, started = max(worst, time.Since(ready[d.Key])), started+1
+			}
+			mu.Unlock()
+			time.Sleep(task)
+			return nil
+		}, func(c *keyseq.Config) {
+			c.Workers, c.MaxInFlight = 4, 8192
+			c.Events = append(c.Events, keyseq.Events{Received: func(e keyseq.MessageEvent) {
+				mu.Lock()
+				ready[e.Delivery.Key] = time.Now()
+				mu.Unlock()
+			}})
+		}).start()
+		r.until("all cold keys have started", func() bool { mu.Lock(); defer mu.Unlock(); return started == cold })
+		if worst > 26*task {
+			r.Errorf("a cold key started %v after it was ready, want within %v", worst, 26*task)
+		}
+		t.Logf("the last cold key started %v after it was ready, a task takes %v", worst, task)
+		r.drained()
+	})
+}
+
+// G5: of 1,000 keys 1 % never get on, because their tasks fail for ever or because they never return. The others lose less than 5 % of their
+// throughput; a task that never returns has its worker of course, so those are on top of the 100.
+func TestG5_StuckKeysCostTheOthersNothing(t *testing.T) {
+	const keys, each, workers, stuck, task = 1000, 12, 100, 10, 50 * time.Millisecond
+	isStuck := func(key string) bool { return len(key) == 3 && key[2] == '7' || key == "k7" } // k7, k17 ... k97
+	throughput := func(t *testing.T, more int, fate func(ctx context.Context) error) (rate float64) {
+		bubble(t, func(r *rig) {
+			r.interleaved(keys, each)
+			end := make(chan struct{})
+			m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
+				if fate != nil && isStuck(d.Key) {
+					if err := fate(ctx); err != nil {
+						return err
+					}
+					<-end
+				}
+				time.Sleep(task)
+				return nil
+			}, func(c *keyseq.Config) {
+				c.Workers, c.MaxInFlight, c.TaskTimeout = workers+more, 8192, 0
+				c.Retry.MaxRetries, c.Retry.Backoff = keyseq.Unlimited, keyseq.ExponentialBackoff(time.Second, time.Minute)
+			})
+			m.start()
+			began := time.Now()
+			r.until("the good keys are done", func() bool { return m.Snapshot().Committed >= (keys-stuck)*each })
+			rate = float64(m.Snapshot().Committed) / time.Since(began).Seconds()
+			close(end)
+			if err := m.shutdown(longest); err != nil {
+				r.Errorf("Shutdown: %v", err)
+			}
+		})
+		return rate
+	}
+	undisturbed := throughput(t, 0, nil)
+	for name, rate := range map[string]float64{
+		"that fail for ever":    throughput(t, 0, func(context.Context) error { return errors.New("always") }),
+		"that do not come back": throughput(t, stuck, func(context.Context) error { return nil }),
+	} {
+		t.Logf("beside tasks %s: %.0f messages a second, undisturbed %.0f", name, rate, undisturbed)
+		if rate < 0.95*undisturbed {
+			t.Errorf("beside tasks %s: %.0f messages a second, undisturbed %.0f: want less than 5 %% lost", name, rate, undisturbed)
+		}
+	}
+}
