@@ -55,8 +55,11 @@ type Session interface {
 	// is inhibited for reading: the manager tries again later).
 	Receive(ctx context.Context) (*Message, error)
 	// Commit sends out, in this order, and removes the received message from the queue. ErrRolledBack: nothing was done and the
-	// message will come again. ErrCommitUnknown: the outcome is not known. ErrBusy: a target queue is full or takes no messages now;
+	// message will come again. ErrCommitUnknown: the outcome is not known; wrap it beside ErrConnectionLost where the connection broke
+	// under the commit, for alone that says that the message comes again. ErrBusy: a target queue is full or takes no messages now;
 	// nothing was done, the message is still held. ErrConfig: a target does not exist or may not be used; nothing was done.
+	// nil means that the acknowledgement was sent, and before any later one of the same key; where the broker processes them
+	// asynchronously (RabbitMQ), a connection that is lost in the next moments may take it along, and the message comes again.
 	Commit(ctx context.Context, out ...Outgoing) error
 	// Rollback gives the received message back at once; without one it does nothing.
 	Rollback(ctx context.Context) error
@@ -96,7 +99,8 @@ type Inquirer interface {
 
 // QueueChecker is implemented by a Connection that can look whether a queue exists and may be sent to.
 type QueueChecker interface {
-	// CheckQueue returns ErrConfig, with what to do about it, if messages cannot be sent to the queue. It changes nothing on the broker.
+	// CheckQueue returns ErrConfig, with what to do about it, if messages cannot be sent to the queue. A queue that is full or inhibited for
+	// the moment passes. It changes nothing on the broker.
 	CheckQueue(ctx context.Context, queue string) error
 }
 
@@ -120,10 +124,11 @@ type Capabilities struct {
 	// anybody, whatever was lost. ReturnDelay must be 0 then.
 	ReturnsAtOnce bool
 	// ReturnDelay is how long after a loss (of a session, a connection, a process) an unsettled message may stay locked by a
-	// broker that has not noticed yet, counted from when the client noticed. With neither this nor ReturnsAtOnce
-	// the manager takes DefaultReturnDelay.
+	// broker that has not noticed yet, counted from when the client noticed: a true bound, the manager adds no more than a few milliseconds. With
+	// neither this nor ReturnsAtOnce the manager takes DefaultReturnDelay.
 	ReturnDelay time.Duration
-	// MaxHold is how long a message may be held unsettled before the broker takes it away; 0: no limit is known.
+	// MaxHold is how long a message may be held unsettled: well below the time after which the broker takes it away, for giving back
+	// takes time too (RabbitMQ: half of the consumer timeout). 0: no limit is known.
 	MaxHold time.Duration
 	// Push says that the broker sends messages ahead of Receive. Nothing may be sent before the first Receive, since the manager may be
 	// waiting for what an earlier reader holds. A manager that is stopped closes its connection, so that it hides none.
