@@ -44,7 +44,7 @@ func (s *settings) open(ctx context.Context, l *link) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{
-		settings: s, link: l, queue: queue, done: make(chan struct{}), torn: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
+		settings: s, link: l, queue: queue, done: make(chan struct{}), torn: make(chan struct{}), subscribed: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
 		canceled: make(chan string, 1), channelClosed: make(chan *amqp.Error, 1),
 	}
 	c.publisher = newPublisher(s)

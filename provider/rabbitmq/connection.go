@@ -35,7 +35,8 @@ type connection struct {
 	channelClosed chan *amqp.Error
 	canceled      chan string
 
-	subscribe  sync.Mutex // held while the consumer is made
+	subscribe  sync.Once
+	subscribed chan struct{} // closed when deliveries is there; a failure is a loss
 	deliveries <-chan amqp.Delivery
 
 	done    chan struct{} // lost
@@ -92,13 +93,10 @@ func (c *connection) CleanStart(ctx context.Context) (bool, error) {
 	if err := c.gone(); err != nil {
 		return false, err
 	}
-	clean := false
-	err := bounded(ctx, c.link, func() error {
-		q, err := onChannel(c.link, func(ch *amqp.Channel) (amqp.Queue, error) {
+	q, err := aside(ctx, func() (amqp.Queue, error) {
+		return onChannel(c.link, func(ch *amqp.Channel) (amqp.Queue, error) {
 			return ch.QueueDeclarePassive(c.sub.Queue, true, false, false, false, nil)
 		})
-		clean = q.Consumers == 0
-		return err
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -106,7 +104,7 @@ func (c *connection) CleanStart(ctx context.Context) (bool, error) {
 		}
 		return false, refused(c.sub.Queue, err)
 	}
-	return clean, nil
+	return q.Consumers == 0, nil
 }
 
 // gone says why the connection can no longer be used; nil if it can.
@@ -121,29 +119,18 @@ func (c *connection) gone() error {
 	}
 }
 
-// consume begins to consume, once, and returns the stream of deliveries.
-func (c *connection) consume(ctx context.Context) (<-chan amqp.Delivery, error) {
-	c.subscribe.Lock()
-	defer c.subscribe.Unlock()
-	if c.deliveries != nil {
-		return c.deliveries, nil
+// consume begins to consume, once. It goes on when the Receive that caused it has ended: a subscription that is half made cannot be taken back.
+func (c *connection) consume() {
+	defer close(c.subscribed)
+	deliveries, err := c.channel.Consume(c.sub.Queue, "", false, false, false, false, nil)
+	switch {
+	case err == nil:
+		c.deliveries = deliveries
+	case isRefused(err):
+		c.lose(problem(jms.ErrConfig, c.sub.Queue, err, "the user needs read permission on the queue (rabbitmqctl set_permissions)"))
+	default:
+		c.lose(problem(jms.ErrConnectionLost, c.sub.Queue, err, ""))
 	}
-	err := bounded(ctx, c.link, func() error {
-		var err error
-		c.deliveries, err = c.channel.Consume(c.sub.Queue, "", false, false, false, false, nil)
-		return err
-	})
-	if err == nil {
-		return c.deliveries, nil
-	}
-	c.deliveries = nil
-	if isRefused(err) {
-		err = problem(jms.ErrConfig, c.sub.Queue, err, "the user needs read permission on the queue (rabbitmqctl set_permissions)")
-	} else {
-		err = problem(jms.ErrConnectionLost, c.sub.Queue, err, "")
-	}
-	c.lose(err)
-	return nil, err
 }
 
 func isRefused(err error) bool {
@@ -151,12 +138,20 @@ func isRefused(err error) bool {
 	return errors.As(err, &reply) && reply.Server && reply.Code == amqp.AccessRefused
 }
 
+// present is gone, and finds out what the client library has not noticed yet.
+func (c *connection) present() error {
+	if c.link.socket.stale() {
+		c.lose(problem(jms.ErrConnectionLost, c.sub.Queue, errSilent, "the link or the broker is down, or this process was frozen"))
+	}
+	return c.gone()
+}
+
 // acknowledge writes the acknowledgement of one delivery. When it returns nil the acknowledgement is on its way before anything that the caller does
 // next; the broker does not answer it.
 func (c *connection) acknowledge(tag uint64) error {
 	c.settling.RLock()
 	defer c.settling.RUnlock()
-	if err := c.gone(); err != nil {
+	if err := c.present(); err != nil {
 		return err
 	}
 	if err := c.channel.Ack(tag, false); err != nil {

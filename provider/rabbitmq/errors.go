@@ -46,7 +46,11 @@ func lost(queue string, reason *amqp.Error, what string) error {
 	if reason == nil {
 		return problem(jms.ErrConnectionLost, queue, errors.New(what+" closed"), "")
 	}
-	return problem(jms.ErrConnectionLost, queue, fmt.Errorf("%s closed: %w", what, reason), closeAdvice(reason))
+	meaning := jms.ErrConnectionLost
+	if reason.Server && reason.Code == amqp.AccessRefused { // the consumer's channel asks for nothing but to read
+		meaning = jms.ErrConfig
+	}
+	return problem(meaning, queue, fmt.Errorf("%s closed: %w", what, reason), closeAdvice(reason))
 }
 
 func closeAdvice(reason *amqp.Error) string {

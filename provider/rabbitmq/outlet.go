@@ -120,11 +120,10 @@ func (o *outlet) exists(ctx context.Context, queue string) error {
 	if err := o.free(queue); err != nil {
 		return err
 	}
-	err := bounded(ctx, o.link, func() error {
-		_, err := onChannel(o.link, func(ch *amqp.Channel) (amqp.Queue, error) {
+	_, err := aside(ctx, func() (amqp.Queue, error) {
+		return onChannel(o.link, func(ch *amqp.Channel) (amqp.Queue, error) {
 			return ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		})
-		return err
 	})
 	if err == nil {
 		o.mu.Lock()

@@ -179,7 +179,27 @@ func onChannel[T any](l *link, ask func(*amqp.Channel) (T, error)) (T, error) {
 	return answer, err
 }
 
-// bounded runs calls of the client library, which know no context, and cuts the link if ctx ends first.
+// aside waits for calls of the client library, which know no context, no longer than ctx. They go on until they are answered or the link ends.
+func aside[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	back := make(chan answer, 1)
+	go func() {
+		v, err := f()
+		back <- answer{v, err}
+	}()
+	select {
+	case a := <-back:
+		return a.v, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// bounded runs the first calls on a link that nobody else uses yet, and cuts it if ctx ends first.
 func bounded(ctx context.Context, l *link, f func() error) error {
 	stop := context.AfterFunc(ctx, l.cut)
 	err := f()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/keyseq/keyseq/jms"
 )
 
@@ -24,29 +26,28 @@ func (s *session) Receive(ctx context.Context) (*jms.Message, error) {
 	if s.held {
 		return nil, errHolds
 	}
-	deliveries, err := s.c.consume(ctx)
-	if err != nil {
-		return nil, s.end(err)
+	s.c.subscribe.Do(func() { go s.c.consume() })
+	select {
+	case <-s.c.subscribed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	deliveries := s.c.deliveries
+	select {
+	case d, ok := <-deliveries:
+		if m, err := s.hold(d, ok); m != nil || err != nil {
+			return m, err
+		}
+		deliveries = nil
+	default: // a message at hand is preferred to the end of a context
 	}
 	for {
 		select {
 		case d, ok := <-deliveries:
-			if !ok {
-				deliveries = nil // the reason follows at once
-				continue
+			if m, err := s.hold(d, ok); m != nil || err != nil {
+				return m, err
 			}
-			s.tag, s.held = d.DeliveryTag, true
-			return message(&d, s.c.capabilities.DeliveryCount), nil
-		default:
-		}
-		select {
-		case d, ok := <-deliveries:
-			if !ok {
-				deliveries = nil
-				continue
-			}
-			s.tag, s.held = d.DeliveryTag, true
-			return message(&d, s.c.capabilities.DeliveryCount), nil
+			deliveries = nil
 		case <-s.c.done:
 			return nil, s.end(s.c.Err())
 		case <-s.c.closing:
@@ -55,6 +56,18 @@ func (s *session) Receive(ctx context.Context) (*jms.Message, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// hold takes a delivery. A stream of deliveries that has ended (!ok) gives neither message nor error: the reason follows at once.
+func (s *session) hold(d amqp.Delivery, ok bool) (*jms.Message, error) {
+	if !ok {
+		return nil, nil
+	}
+	if err := s.c.present(); err != nil {
+		return nil, s.end(err)
+	}
+	s.tag, s.held = d.DeliveryTag, true
+	return message(&d, s.c.capabilities.DeliveryCount), nil
 }
 
 func (s *session) Commit(ctx context.Context, out ...jms.Outgoing) error {

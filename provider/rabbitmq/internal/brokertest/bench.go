@@ -176,6 +176,18 @@ func OnKinds(t *testing.T, test func(t *testing.T, kind string)) {
 	}
 }
 
+// OnKindsAtOnce is OnKinds for tests that bear others beside them.
+func OnKindsAtOnce(t *testing.T, test func(t *testing.T, kind string)) {
+	t.Parallel()
+	URL(t)
+	for _, kind := range Kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, kind)
+		})
+	}
+}
+
 // Single are the arguments of a queue as keyseq wants it.
 func Single(kind string) amqp.Table {
 	return amqp.Table{amqp.QueueTypeArg: kind, amqp.SingleActiveConsumerArg: true}

@@ -1,155 +1,29 @@
 package conformance
 
 import (
-	"context"
-	"net/url"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/providertest"
-	"github.com/keyseq/keyseq/provider/rabbitmq"
 	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
-	"github.com/keyseq/keyseq/provider/rabbitmq/internal/faultproxy"
 )
 
-// TestConformance runs the suite of all providers on the brokertest.Kinds of queues there are.
+// TestConformance runs the suite of all providers on the kinds of queues there are. Cases run one after another, because one of them counts
+// goroutines.
 func TestConformance(t *testing.T) {
 	brokertest.URL(t)
-	for name, arguments := range map[string]amqp.Table{
-		"classic": brokertest.Single("classic"), "quorum": brokertest.Single("quorum"),
-		"classic without single active consumer": {amqp.QueueTypeArg: "classic"},
+	for _, c := range []struct {
+		name      string
+		arguments amqp.Table
+		heartbeat time.Duration
+	}{
+		{"classic", brokertest.Single(amqp.QueueTypeClassic), 5 * time.Second},
+		{"quorum", brokertest.Single(amqp.QueueTypeQuorum), 5 * time.Second},
+		// Each loss is waited for during three heartbeats.
+		{"classic without single active consumer", amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeClassic}, time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { providertest.Run(t, harness(arguments)) })
+		t.Run(c.name, func(t *testing.T) { providertest.Run(t, brokertest.Harness(c.arguments, c.heartbeat)) })
 	}
-}
-
-func harness(arguments amqp.Table) providertest.Harness {
-	kind := arguments[amqp.QueueTypeArg].(string)
-	return providertest.Harness{
-		New:             func(t testing.TB) providertest.Broker { return suiteBroker(t, arguments) },
-		NewSingleActive: func(t testing.TB) providertest.Broker { return suiteBroker(t, brokertest.Single(kind)) },
-	}
-}
-
-// proxied makes each connection over a proxy of its own, so that a test can cut one of them.
-type proxied struct {
-	rabbitmq.Factory
-	mu   sync.Mutex
-	idle []*faultproxy.Proxy // made before the suite counts goroutines
-	used map[jms.Connection]*faultproxy.Proxy
-}
-
-func (f *proxied) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
-	p, err := f.proxy()
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(f.URL)
-	if err != nil {
-		return nil, err
-	}
-	u.Host = p.Addr()
-	through := f.Factory
-	through.URL = u.String()
-	c, err := through.Connect(ctx, sub)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.idle = append(f.idle, p)
-		return nil, err
-	}
-	f.used[c] = p
-	return c, nil
-}
-
-func (f *proxied) proxy() (*faultproxy.Proxy, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.idle); n > 0 {
-		p := f.idle[n-1]
-		f.idle = f.idle[:n-1]
-		return p, nil
-	}
-	u, err := url.Parse(f.URL)
-	if err != nil {
-		return nil, err
-	}
-	return faultproxy.New(u.Host)
-}
-
-func (f *proxied) of(c jms.Connection) *faultproxy.Proxy {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.used[c]
-}
-
-func (f *proxied) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range f.used {
-		p.Close()
-	}
-	for _, p := range f.idle {
-		p.Close()
-	}
-}
-
-func suiteBroker(t testing.TB, arguments amqp.Table) providertest.Broker {
-	b := brokertest.New(t)
-	f := &proxied{Factory: rabbitmq.Factory{URL: b.URL, Heartbeat: 2 * time.Second}, used: map[jms.Connection]*faultproxy.Proxy{}}
-	t.Cleanup(f.close)
-	for range 4 {
-		p, err := f.proxy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { f.idle = append(f.idle, p) }()
-	}
-	q, other := b.Queue(arguments), b.Queue(arguments)
-	sender := b.Session(b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: other}))
-	broker := providertest.Broker{
-		Factory: f, Queue: q, Other: other, Unknown: q + "-unknown",
-		Send: func(ctx context.Context, queue string, out ...jms.Outgoing) error {
-			for i := range out {
-				out[i].Queue = queue
-			}
-			return sender.Commit(ctx, out...)
-		},
-		Break:       func(c jms.Connection) { f.of(c).Cut() },
-		Unreachable: &rabbitmq.Factory{URL: "amqp://guest:guest@127.0.0.1:1/"},
-	}
-	if !b.Controlled() {
-		return broker
-	}
-	// The tool takes a quarter of a second on an idle machine: who asks while another asks gets the answer before.
-	var asking sync.Mutex
-	var last atomic.Int64
-	broker.Unsettled = func(_ context.Context, queue string) (int, error) {
-		if !asking.TryLock() {
-			return int(last.Load()), nil
-		}
-		defer asking.Unlock()
-		for line := range strings.Lines(b.Node("ctl", "-q", "list_queues", "name", "messages_unacknowledged")) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == queue {
-				n, err := strconv.Atoi(f[1])
-				last.Store(int64(n))
-				return n, err
-			}
-		}
-		return 0, nil
-	}
-	if arguments[amqp.QueueTypeArg] == "classic" { // a quorum queue takes one message more than its length allows
-		broker.Fill = func(queue string) func() {
-			b.Node("ctl", "-q", "set_policy", queue, "^"+queue+"$", `{"max-length":0,"overflow":"reject-publish"}`)
-			return func() { b.Node("ctl", "-q", "clear_policy", queue) }
-		}
-	}
-	return broker
 }

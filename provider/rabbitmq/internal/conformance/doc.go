@@ -1,3 +1,3 @@
-// Package conformance runs the suite of all providers, and the manager, on RabbitMQ. It is a package of its own so that it runs beside
-// the tests of the provider, and because the suite counts goroutines.
+// Package conformance runs the suite of all providers on RabbitMQ. It is a package of its own because the suite counts goroutines, and so
+// that it runs beside the other tests.
 package conformance

@@ -1,4 +1,4 @@
-package conformance
+package guarantees
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 // T21: instance A has K1 running and K2..K5 held, B waits. A shuts down: B begins at K2, after K1 is settled.
 func TestStandbyBeginsWhereTheActiveOneStopped(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q := b.Queue(brokertest.Single(kind))
 		var mu sync.Mutex
@@ -83,6 +83,7 @@ func number(d *keyseq.Delivery) int64 {
 // R2.18, T14: twenty-five retries in place do not move the broker's count, so a queue that drops what was delivered more often than five times
 // keeps everything, and those that wait behind have all their attempts.
 func TestRetriesDoNotCountAsDeliveries(t *testing.T) {
+	t.Parallel()
 	b := brokertest.New(t)
 	arguments := brokertest.Single("quorum")
 	arguments["x-delivery-limit"] = int32(5)
@@ -125,7 +126,7 @@ func TestRetriesDoNotCountAsDeliveries(t *testing.T) {
 // T24, R2.05, R2.20: the links break again and again while all workers are inside Commit; it goes on by itself, in order, and nothing is left
 // behind (the package's TestMain looks for goroutines).
 func TestLinksBreakInsideCommit(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q, out := b.Queue(brokertest.Single(kind)), b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
 		proxy, err := faultproxy.New(hostOf(b.URL))
@@ -160,7 +161,7 @@ func hostOf(url string) string {
 // R2.01, R2.02, R2.04: two instances, 10,000 messages of one order; the active one is cut off five times. The first deliveries are in order, and the
 // instance that waits handles nothing.
 func TestFirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q := b.Queue(brokertest.Single(kind))
 		const total = 10_000

@@ -1,4 +1,4 @@
-package conformance
+package guarantees
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 // library (one channel, prefetch 1,000, each message acknowledged alone), and through the manager with 100 workers. Compare the two of
 // one type of queue:
 //
-//	go test -run xxx -bench Consume -benchtime 100000x -count 5 ./internal/conformance
+//	go test -run xxx -bench Consume -benchtime 100000x -count 5 ./internal/guarantees
 func BenchmarkConsume(b *testing.B) {
 	for _, kind := range brokertest.Kinds {
 		b.Run(kind+"/bare", func(b *testing.B) { drain(b, kind, bare) })

@@ -1,4 +1,4 @@
-package conformance
+package guarantees
 
 import (
 	"context"
@@ -107,7 +107,7 @@ func (r *run) judge(options orderaudit.Options) {
 // Each key in order over 20,000 messages and 500 keys, with pauses drawn at random and one task in a hundred failing (T7: the messages wait
 // before the start).
 func TestOrderPerKey(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		r := newRun(b, b.Queue(brokertest.Single(kind)), func(ctx context.Context, d *keyseq.Delivery) error {
 			switch n := rand.IntN(100); {
@@ -159,7 +159,7 @@ func TestBrokerRestartsInTheMiddle(t *testing.T) {
 
 // Stop hands everything back in order, Start goes on; nothing is handled twice.
 func TestManagerStopsAndStarts(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		r := newRun(b, b.Queue(brokertest.Single(kind)), func(ctx context.Context, d *keyseq.Delivery) error {
 			time.Sleep(2 * time.Millisecond)
@@ -183,7 +183,7 @@ func TestManagerStopsAndStarts(t *testing.T) {
 // A message that is given up goes to the dead-letter queue, with its properties, and its key goes on; what a task sends is
 // there when its message is gone.
 func TestDeadLetterAndSends(t *testing.T) {
-	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		dead, out := b.Queue(brokertest.Single(kind)), b.Queue(brokertest.Single(kind))
 		r := newRun(b, b.Queue(brokertest.Single(kind)), func(ctx context.Context, d *keyseq.Delivery) error {

@@ -1,0 +1,9 @@
+package guarantees
+
+import (
+	"testing"
+
+	"github.com/keyseq/keyseq/provider/rabbitmq/internal/brokertest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
