@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
@@ -159,8 +160,11 @@ func (b *Broker) LoseReceive(queue string, l Loss) (int, error) {
 	}
 	n := 0
 	for _, c := range q.conns {
-		for len(c.listeners) > 0 {
-			c.listeners[0].lose(l, fmt.Errorf("memory: queue %q: the session is lost: %w", q.Name, jms.ErrSessionLost))
+		for _, s := range slices.Clone(c.listeners) {
+			if s.cut || c.cut { // lost already, and its client has not noticed
+				continue
+			}
+			s.lose(l, fmt.Errorf("memory: queue %q: the session is lost: %w", q.Name, jms.ErrSessionLost))
 			n++
 		}
 	}

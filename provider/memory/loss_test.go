@@ -52,6 +52,26 @@ func TestBrokenConnectionGivesBackAtOnce(t *testing.T) {
 	})
 }
 
+// TestLoseReceiveOfALostConnection: what is lost already, and not noticed, is no Receive that can be lost.
+func TestLoseReceiveOfALostConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t)
+		c := connect(t, b, "")
+		s := open(t, c)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := s.Receive(context.Background())
+			failed <- err
+		}()
+		synctest.Wait()
+		breakAll(t, b, memory.Loss{Client: time.Second})
+		if n, err := b.LoseReceive(queue, memory.Loss{}); n != 0 || err != nil {
+			t.Fatalf("LoseReceive: %d, %v; want 0", n, err)
+		}
+		wantErr(t, <-failed, jms.ErrConnectionLost)
+	})
+}
+
 // TestLateReturn: the broker notices late, and what comes after the lost messages is received before them (H1, H4).
 func TestLateReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
