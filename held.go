@@ -30,6 +30,7 @@ type history struct {
 	failures    int
 	first, last time.Time
 	err         error
+	refused     bool // err is of a settlement that was refused, not of an attempt
 }
 
 // attempts is how many attempts the task has seen.

@@ -116,7 +116,7 @@ func (r *run) refused(w *worker, h *held, s *settlement, err error) keyqueue.Tur
 		if h.past != nil {
 			past = *h.past
 		}
-		past.last, past.err = time.Now(), fmt.Errorf("%s refused: %w", s.kind, err)
+		past.last, past.err, past.refused = time.Now(), fmt.Errorf("%s refused: %w", s.kind, err), true
 		h.past = &past
 	})
 	if r.draining.Load() {

@@ -1,6 +1,7 @@
 package keyseq
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,11 +159,14 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 	var parts []string
 	if p := h.past; p != nil {
 		r.Err = p.err
-		what := "settlement failed"
-		if p.failures > 0 {
-			what = fmt.Sprintf("attempt %s failed", m.ofAll(p.failures))
+		what, why := fmt.Sprintf("attempt %s failed", m.ofAll(p.failures)), p.err
+		switch {
+		case p.refused && h.pending != nil:
+			what, why = h.pending.kind.String()+" refused", errors.Unwrap(p.err)
+		case p.failures == 0:
+			what = "settlement failed"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), firstLine(p.err)))
+		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), firstLine(why)))
 		if most := m.cfg.Retry.MaxRetries; most != Unlimited && p.failures > most && h.pending == nil {
 			parts = append(parts, "retries are exhausted, the key is held")
 		}
