@@ -51,8 +51,8 @@ func Use(address string) {
 }
 
 // Reset empties every queue, ends connections whose loss is not noticed yet, and
-// drops faults, holds, counts, stops, limits, inhibits and delays. Live
-// connections and their units of work stay.
+// drops faults, holds, counts, stops, limits, inhibits and delays, and sets the
+// heartbeat time back. Live connections and their units of work stay.
 func Reset() { must(int(C.mqstandin_reset()), "reset") }
 
 // Define defines or alters queues: "NAME:key=value:..." with commas between

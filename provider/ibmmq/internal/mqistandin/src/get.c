@@ -25,8 +25,7 @@ static MqsMsg *look(const MqsObject *o, MQLONG options, const MqsMatch *match, M
 /* A message that does not fit stays on the queue, and the cursor where it was. */
 static MQLONG deliver(MqsSession *s, MqsObject *o, MqsMsg *m, const MqsRequest *q, MqsReply *r) {
   bool browse = q->options & (MQGMO_BROWSE_FIRST | MQGMO_BROWSE_NEXT);
-  bool synced = (q->options & MQGMO_SYNCPOINT) ||
-                ((q->options & MQGMO_SYNCPOINT_IF_PERSISTENT) && m->md.Persistence == MQPER_PERSISTENT);
+  bool synced = mqsSynced(q->options, m);
   if (m->length > s->maxMsgLength) return MQRC_DATA_LENGTH_ERROR;
   if (synced && !browse && s->uowCount >= MQS_MAX_UNCOMMITTED) return MQRC_SYNCPOINT_LIMIT_REACHED;
   r->md = m->md;

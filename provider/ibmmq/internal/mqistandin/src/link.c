@@ -53,7 +53,7 @@ int64_t mqsLink(const char *address, const char *connectionName) {
       current = r.value;
       free(of);
       of = mqsCopy(address, strlen(address));
-      Link l = {.fd = fd, .id = r.value, .heartbeatMs = r.rc};
+      Link l = {.fd = fd, .id = r.value, .heartbeatMs = r.rc /* sent in its place */};
       mqsThread(answer, mqsCopy(&l, sizeof l));
     } else if (fd >= 0) {
       close(fd);

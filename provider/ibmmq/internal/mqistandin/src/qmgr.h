@@ -156,6 +156,8 @@ void mqsDestroy(MqsMsg *m);
 void mqsPurge(MqsQueue *q, bool nonPersistentOnly);
 
 /* uow.c */
+/* Whether a get with these options has the message under syncpoint. */
+bool mqsSynced(MQLONG options, const MqsMsg *m);
 void mqsTake(MqsSession *s, MqsMsg *m, bool synced);
 void mqsJoinUow(MqsSession *s, MqsMsg *m);
 void mqsCommit(MqsSession *s);

@@ -58,8 +58,6 @@ MqsSession *mqsServeConnect(const MqsRequest *q, MqsReply *r, int fd) {
     s->maxMsgLength = c->maxMsgLength;
     memcpy(s->appl, c->appl, sizeof s->appl);
     snprintf(s->user, sizeof s->user, "%.12s", c->user);
-    mqsPad(r->queue, "", 48);
-    r->value = (int64_t)s->id;
   }
   pthread_mutex_unlock(&mqsLock);
   return s;

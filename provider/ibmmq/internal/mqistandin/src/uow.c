@@ -13,6 +13,11 @@ void mqsJoinUow(MqsSession *s, MqsMsg *m) {
   s->uowCount++;
 }
 
+bool mqsSynced(MQLONG options, const MqsMsg *m) {
+  return (options & MQGMO_SYNCPOINT) ||
+         ((options & MQGMO_SYNCPOINT_IF_PERSISTENT) && m->md.Persistence == MQPER_PERSISTENT);
+}
+
 void mqsTake(MqsSession *s, MqsMsg *m, bool synced) {
   if (!synced) {
     mqsDestroy(m);

@@ -2,11 +2,6 @@
 #include "qmgr.h"
 #include <stdlib.h>
 
-static bool isSynced(MQLONG options, const MqsMsg *m) {
-  return (options & MQGMO_SYNCPOINT) ||
-         ((options & MQGMO_SYNCPOINT_IF_PERSISTENT) && m->md.Persistence == MQPER_PERSISTENT);
-}
-
 /* Gets nobody can hear of come first: the worst that can happen to the others. */
 static void serveOrphans(MqsQueue *q) {
   for (MqsOrphanGet **at = &q->orphanGets, *g; (g = *at);) {
@@ -17,7 +12,7 @@ static void serveOrphans(MqsQueue *q) {
       continue;
     }
     *at = g->next;
-    if (m) mqsTake(g->session, m, isSynced(g->options, m));
+    if (m) mqsTake(g->session, m, mqsSynced(g->options, m));
     free(g);
   }
 }
