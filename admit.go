@@ -15,6 +15,10 @@ var errReaderExited = errors.New("a KeyExtractor or an event func ended the read
 // the goroutine, the message must not stay behind: it goes back, and the run ends, for what comes after it must not overtake.
 func (rd *reader) admit(s *session, msg *Message) bool {
 	m := rd.r.m
+	if rd.l.lost.Load() { // it comes again
+		m.d.Cancel()
+		return false
+	}
 	m.counters.received.Add(1)
 	h := held{msg: msg, session: s, receivedAt: time.Now()}
 	if !rd.l.served.Load() && !rd.firstMessage() {

@@ -44,6 +44,16 @@ func (rd *reader) stop() bool {
 	}
 }
 
+// abandoned marks, in calls, a Receive that was given up.
+const abandoned = 1 << 63
+
+// abandon gives up a Receive that does not return, and its place in the window: the next reader may need it.
+func (rd *reader) abandon() {
+	if n := rd.calls.Load(); n%2 == 1 && rd.calls.CompareAndSwap(n, n|abandoned) {
+		rd.r.m.d.Cancel()
+	}
+}
+
 func (rd *reader) read() {
 	defer close(rd.done)
 	defer rd.r.ring()
@@ -70,7 +80,9 @@ func (rd *reader) read() {
 		}
 		rd.calls.Add(1)
 		msg, err := s.Receive(rd.ctx)
-		rd.calls.Add(1)
+		if rd.calls.Add(1)&abandoned != 0 {
+			return // long after its link was lost: what it brought comes again
+		}
 		if err == nil && msg == nil {
 			err = errNothing
 		}

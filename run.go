@@ -246,6 +246,7 @@ func (r *run) stopReading(l *link, rd *reader) bool {
 		return true
 	}
 	r.stuck("", "receive")
+	rd.abandon()
 	r.linkLost(l, fmt.Errorf("%w: receive did not return within CallTimeout", jms.ErrConnectionLost))
 	return false
 }
