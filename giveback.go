@@ -110,7 +110,7 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	case errors.Is(err, jms.ErrConnectionLost):
 		r.linkLost(s.link, err)
 		return false
-	case errors.Is(err, jms.ErrRolledBack):
+	case backAlready(err):
 		r.discard(s, false)
 		return true
 	}
@@ -143,7 +143,7 @@ func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
 		if err := <-back; err == nil {
 			s.link.pool.put(s)
 		} else {
-			r.discard(s, !errors.Is(err, jms.ErrRolledBack))
+			r.discard(s, !backAlready(err))
 		}
 		r.m.d.Unpin(k, mark) // and what came of the key meanwhile goes back too
 		r.ring()

@@ -85,7 +85,7 @@ func (r *run) unsettled(h *held, s *settlement, err error) keyqueue.Turn {
 	if l.lost.Load() && s.tries == 0 { // it was never sent
 		doubt = fmt.Errorf("%w: %w", jms.ErrRolledBack, err)
 	}
-	lost := !errors.Is(err, jms.ErrRolledBack) || errors.Is(err, jms.ErrCommitUnknown)
+	lost := !backAlready(err)
 	if errors.Is(err, jms.ErrConnectionLost) {
 		r.linkLost(l, err)
 	} else if !l.lost.Load() {
@@ -100,6 +100,13 @@ func (r *run) unsettled(h *held, s *settlement, err error) keyqueue.Turn {
 	}
 	r.discard(h.session, lost)
 	return keyqueue.Left()
+}
+
+// backAlready says whether an error that ended a session means that its message is in the queue again: the broker has rolled back, and is not
+// about to find out first that the session is lost.
+func backAlready(err error) bool {
+	return errors.Is(err, jms.ErrRolledBack) &&
+		!errors.Is(err, jms.ErrCommitUnknown) && !errors.Is(err, jms.ErrSessionLost) && !errors.Is(err, jms.ErrConnectionLost)
 }
 
 // refused is a settlement that was not done and left the session as it was. Busy targets are asked again later, the task is not repeated for
