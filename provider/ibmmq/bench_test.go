@@ -20,7 +20,8 @@ type bench struct {
 	other    string
 	lock     string
 	unknown  string
-	controls // nothing is set on a real queue manager
+	sending  int // connections that sender made
+	controls     // nothing is set on a real queue manager
 }
 
 // controls are what only the stand-in can be told.
@@ -32,6 +33,9 @@ type controls struct {
 	restart     func(down time.Duration)
 	stop        func(code int)
 	backOut     func(count int) int
+	breakOldest func(count int, noticed bool)
+	handles     func() int
+	latency     func(d time.Duration)
 	limit       func(most, code int)
 	detect      func(after time.Duration)
 	notice      func()
@@ -111,6 +115,7 @@ func (b *bench) sender() func(ctx context.Context, queue string, out ...jms.Outg
 	b.t.Helper()
 	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.ApplicationName = "sender" }), jms.Subscription{Queue: b.other})
 	s := b.session(c)
+	b.sending++
 	return func(ctx context.Context, queue string, out ...jms.Outgoing) error {
 		for i := range out {
 			out[i].Queue = queue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
@@ -15,6 +16,9 @@ import (
 const (
 	// probeEvery is how often the queue manager is asked for a sign of life, and with it how soon the loss of the active role is noticed.
 	probeEvery = time.Second
+	// staleAfter is how old the last sign of life may be when an active instance receives or commits; otherwise it asks first. A process
+	// that was frozen would else go on with sessions that outlived its role.
+	staleAfter = 3 * probeEvery
 	// mostProbe is how long an answer may take. It must stay below what the queue manager needs to notice a dead client.
 	mostProbe = 10 * time.Second
 	// openAtOnce bounds the connections that are made side by side, so that a restart does not end in a storm of them.
@@ -31,6 +35,8 @@ type connection struct {
 	control      *control
 	capabilities jms.Capabilities
 	opening      chan struct{}
+	made         time.Time
+	lastSign     atomic.Int64 // of life, since made
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -61,7 +67,7 @@ func connect(ctx context.Context, s *settings) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{
-		settings: s, control: k, opening: make(chan struct{}, openAtOnce), sessions: map[*session]struct{}{},
+		settings: s, control: k, opening: make(chan struct{}, openAtOnce), made: time.Now(), sessions: map[*session]struct{}{},
 		done: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
 		capabilities: jms.Capabilities{
 			Broker: "IBM MQ", MaxInFlight: s.maxSessions, AtomicSends: true, RollbackInPlace: true, ReturnDelay: s.returnDelay(),
@@ -132,12 +138,21 @@ func (c *connection) alive() bool {
 	}
 	err := c.control.probe(context.Background(), c.probeLimit())
 	if err == nil {
+		c.lastSign.Store(int64(time.Since(c.made)))
 		return true
 	}
 	if c.gone() == nil {
 		c.lose(fmt.Errorf("no sign of life on the control connection: %w", err))
 	}
 	return false
+}
+
+// confirmRole says why this is not the active instance any more, if it was one. It asks only if the last sign of life is old.
+func (c *connection) confirmRole() error {
+	if c.lockQueue == "" || time.Since(c.made)-time.Duration(c.lastSign.Load()) < staleAfter || c.alive() {
+		return nil
+	}
+	return c.gone()
 }
 
 // OpenSession implements jms.Connection: one more transacted context.

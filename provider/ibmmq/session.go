@@ -50,7 +50,10 @@ func (s *session) enter(ctx context.Context) error {
 	}
 	err := s.dead
 	if err == nil {
-		if err = s.c.gone(); err != nil {
+		if err = s.c.gone(); err == nil {
+			err = s.c.confirmRole()
+		}
+		if err != nil {
 			s.end(err)
 		}
 	}
