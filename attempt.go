@@ -75,8 +75,7 @@ func (r *run) callTask(w *worker, h *held, a *attempt) (err error) {
 func (r *run) conclude(w *worker, h *held, a *attempt, err error) keyqueue.Turn {
 	m := r.m
 	a.took = time.Since(a.started)
-	interrupted := a.ctx.cause()
-	a.ctx.end(context.Canceled)
+	interrupted := a.ctx.end(context.Canceled)
 	staged := a.close()
 	if err == nil {
 		a.settle = settlement{kind: settleCommit, attempt: a, out: staged}

@@ -48,11 +48,12 @@ func (c *callContext) ends() time.Time {
 	return c.deadline
 }
 
-// end ends the context. The first cause wins.
-func (c *callContext) end(cause error) {
+// end ends the context. The first cause wins; it is returned if it is an earlier one.
+func (c *callContext) end(cause error) (earlier error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over == nil {
+	earlier = c.over
+	if earlier == nil {
 		c.over = cause
 	}
 	if c.real != nil {
@@ -61,13 +62,7 @@ func (c *callContext) end(cause error) {
 			c.stop()
 		}
 	}
-}
-
-// cause says why end was called; nil if it was not.
-func (c *callContext) cause() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.over
+	return earlier
 }
 
 // Deadline implements context.Context.
@@ -86,12 +81,24 @@ func (c *callContext) Done() <-chan struct{} { return c.materialize().Done() }
 // Err implements context.Context.
 func (c *callContext) Err() error {
 	c.mu.Lock()
-	alive := c.real == nil && c.over == nil && (c.limit <= 0 || time.Now().Before(c.ends()))
+	alive := c.real == nil && c.over == nil && !c.late()
 	c.mu.Unlock()
 	if alive {
 		return nil
 	}
 	return c.materialize().Err()
+}
+
+// late says whether the deadline has passed. The lock is held. The clock is read once, also to set the deadline: brokers ask at each commit.
+func (c *callContext) late() bool {
+	if c.limit <= 0 {
+		return false
+	}
+	now := time.Now()
+	if c.deadline.IsZero() {
+		c.deadline = now.Add(c.limit)
+	}
+	return !now.Before(c.deadline)
 }
 
 // Value implements context.Context. The real context is asked, for package context looks for its own kind there.
