@@ -15,18 +15,15 @@ import (
 )
 
 // hangOnce has the k-th call of a kind wait, deaf to its context, before or after its effect.
-func (r *rig) hangOnce(kind memory.CallKind, after bool, k int, wait func(), then error) *atomic.Int32 {
-	hung := new(atomic.Int32)
+func (r *rig) hangOnce(kind memory.CallKind, after bool, k int, length time.Duration) {
 	var calls atomic.Int32
 	r.broker.SetHook(func(_ context.Context, c memory.Call) error {
 		if c.Kind != kind || c.After != after || c.Queue != inQueue || int(calls.Add(1)) != k {
 			return nil
 		}
-		hung.Add(1)
-		wait()
-		return then
+		time.Sleep(length)
+		return nil
 	})
-	return hung
 }
 
 // H18, G8: whichever call does not return for ten minutes, before its effect or after it: the manager goes on, and the order holds.
@@ -44,7 +41,7 @@ func TestH18_ACallThatDoesNotReturnStopsNothingElse(t *testing.T) {
 							r.interleaved(6, 10)
 							r.verdict.OutputsRepeat = true
 							loss := r.audit.Loss("", "calls that hang", 0)
-							hung := r.hangOnce(kind, after, k, func() { time.Sleep(10 * time.Minute) }, nil)
+							r.hangOnce(kind, after, k, 10*time.Minute)
 							m := r.standingBy("A", 0, func(_ context.Context, d *keyseq.Delivery) error {
 								time.Sleep(time.Second)
 								return nil
@@ -63,11 +60,8 @@ func TestH18_ACallThatDoesNotReturnStopsNothingElse(t *testing.T) {
 								time.Sleep(20 * time.Second)
 								must(r.broker.Break(inQueue, memory.Loss{}))
 							}
-							r.drained()
+							r.drainedSlowly()
 							loss.Done()
-							if hung.Load() == 0 && kind != memory.CallRollback && kind != memory.CallCloseSession && (kind != memory.CallAwaitActive || p.Prefetch == 0) {
-								r.Logf("no call of that kind was made %d times", k)
-							}
 							select {
 							case err := <-run:
 								r.Errorf("Run has ended: %v", err)
@@ -107,7 +101,7 @@ func TestT24_TheConnectionDropsWhileAllWorkersAreInCommit(t *testing.T) {
 				must(r.broker.Break(inQueue, memory.Loss{}))
 				time.Sleep(time.Minute)
 				close(release)
-				r.drained()
+				r.drainedSlowly()
 				loss.Done()
 			})
 		})
@@ -144,7 +138,7 @@ func TestT24_ACommitHangsAcrossALossAndAShutdown(t *testing.T) {
 		close(release)
 		<-m.Done()
 		m.start()
-		r.drained()
+		r.drainedSlowly()
 		loss.Done()
 		r.want("K", ofKey(j.all(), "K"), "K.1 K.1 K.2 K.3")
 	})
@@ -170,7 +164,7 @@ func TestT11_ARollbackThatFailsLeavesNoHole(t *testing.T) {
 					c.MaxInFlight = 30
 					c.MaxHold, c.TaskTimeout = 6*time.Second, 5*time.Second
 				}).start()
-				r.drained()
+				r.drainedSlowly()
 				loss.Done()
 				r.locked(func() {
 					if rollbacks < 10 {
@@ -218,7 +212,7 @@ func TestH18_OneLostSessionLeavesTheOthersAlone(t *testing.T) {
 					must(0, r.broker.LoseSession(held[0].ID, memory.Loss{}))
 					loss.Done()
 				}
-				r.drained()
+				r.drainedSlowly()
 				r.locked(func() {
 					if cancelled > 0 || connects != 1 {
 						r.Errorf("%d tasks were cancelled, %d connections made", cancelled, connects)
@@ -252,7 +246,7 @@ func TestH18_InterruptedAttemptsDoNotCount(t *testing.T) {
 			r.losing("flap", func() { must(r.broker.Break(inQueue, memory.Loss{})); synctest.Wait() })
 			time.Sleep(time.Second)
 		}
-		r.drained()
+		r.drainedSlowly()
 		if n := len(r.bodies(deadQueue)); n != 0 {
 			r.Errorf("%d messages were given up", n)
 		}
@@ -287,7 +281,7 @@ func TestH18_ErrorsThatSayTwoThings(t *testing.T) {
 							return nil
 						})
 						r.manager(sleepy(time.Second)).start()
-						r.drained()
+						r.drainedSlowly()
 					}, p)
 				})
 			}
@@ -317,14 +311,14 @@ func TestB13_AProviderThatCannotNotice(t *testing.T) {
 			r.until("it works", func() bool { return m.Snapshot().Running == 5 })
 			r.losing("connection", func() { must(r.broker.Break(inQueue, memory.Loss{})); time.Sleep(5 * time.Second) })
 		}
-		r.drained()
+		r.drainedSlowly()
 		if err := m.stop(time.Minute); err != nil {
 			r.Fatal(err)
 		}
 		must(r.broker.Break(inQueue, memory.Loss{}))
 		r.interleavedFrom(5, 10, 12)
 		m.start()
-		r.drained()
+		r.drainedSlowly()
 	})
 }
 
@@ -342,6 +336,6 @@ func TestB13_ABrokerThatIsAboutToStop(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.losing("restart", func() { r.broker.Restart(); time.Sleep(time.Minute) })
-		r.drained()
+		r.drainedSlowly()
 	})
 }

@@ -31,7 +31,7 @@ func TestCounterexampleA_ARolledBackKeyStartsNothing(t *testing.T) {
 		r.failCommit("K.1", 2, jms.ErrRolledBack, nil)
 		var j journal
 		r.manager(starts(&j, sleepy(10*time.Millisecond))).start()
-		r.drained()
+		r.drainedSlowly()
 		r.want("K", j.all(), "K.1 K.1 K.1 K.2 K.3")
 	})
 }
@@ -57,7 +57,7 @@ func TestCounterexampleB_ARollbackThatFailsIsALoss(t *testing.T) {
 				})
 				var j journal
 				r.manager(starts(&j, sleepy(time.Second))).start()
-				r.drained()
+				r.drainedSlowly()
 				r.want("K", j.all(), "K.1 K.1 K.2 K.3")
 				if !given {
 					r.Error("the test needs a second copy of K.1 that is given back")
@@ -93,7 +93,7 @@ func TestCounterexampleC_TheLastLossCounts(t *testing.T) {
 			}
 			return nil
 		})).start()
-		r.drained()
+		r.drainedSlowly()
 		r.want("K", ofKey(j.all(), "K"), "K.1 K.1 K.2")
 		r.want("L", ofKey(j.all(), "L"), "L.1 L.1 L.2")
 		if waited := time.Since(second); waited < 15*time.Second {
@@ -137,7 +137,7 @@ func TestCounterexampleD_AnOverdueCommitHoldsItsKeyUntilItReturns(t *testing.T) 
 						r.Errorf("Live: %v, though the other keys go on", err)
 					}
 					close(returns)
-					r.drained()
+					r.drainedSlowly()
 					want := "K.1 K.1 K.2 K.3"
 					if outcome == nil {
 						want = "K.1 K.2 K.3"
@@ -169,7 +169,7 @@ func TestCounterexampleE_ATaskThatOutlivesItsConnectionIsNoNewLoss(t *testing.T)
 		time.Sleep(time.Second)
 		r.losing("connection", func() {
 			must(r.broker.Break(inQueue, memory.Loss{}))
-			r.drained()
+			r.drainedSlowly()
 		})
 		if connects != 2 {
 			r.Errorf("%d connections, want 2: one was lost", connects)
@@ -196,7 +196,7 @@ func TestCounterexampleI_TheDeadlineOutlivesTheRun(t *testing.T) {
 					r.Fatal(err)
 				}
 				m.start()
-				r.drained()
+				r.drainedSlowly()
 				if got := strings.Join(j.all(), " "); got != "K.1 K.1 K.2" {
 					r.Errorf("K: %s", got)
 				}
@@ -221,7 +221,7 @@ func TestCounterexampleJ_AZombieThatEndsGivesNothingBack(t *testing.T) {
 		r.until("all are received", func() bool { return m.Snapshot().Received == 3 })
 		r.losing("connection", func() {
 			must(r.broker.Break(inQueue, memory.Loss{}))
-			r.drained()
+			r.drainedSlowly()
 		})
 		r.want("received", received.all(), "K.1 K.2 K.3 K.1 K.2 K.3")
 		r.want("K", j.all(), "K.1 K.1 K.2 K.3")
@@ -293,7 +293,7 @@ func TestH02_FollowersDoNotKeepALostMessageOut(t *testing.T) {
 		}
 		r.failCommit("K.0", 3, jms.ErrSessionLost, nil)
 		r.manager(quick, func(c *keyseq.Config) { c.MaxInFlight = 10 }).start()
-		r.drained()
+		r.drainedSlowly()
 	})
 }
 
@@ -338,7 +338,7 @@ func TestH03_AMessageThatIsBackBeforeItsLossIsKnown(t *testing.T) {
 					time.Sleep(time.Second)
 					r.losing(name, func() {
 						lose(r)
-						r.drained()
+						r.drainedSlowly()
 					})
 				}, p)
 			})
@@ -358,7 +358,7 @@ func TestT02_WhatWasSentAheadWaitsForTheOneThatFailed(t *testing.T) {
 			return nil
 		}), func(c *keyseq.Config) { c.Retry.Backoff = keyseq.FixedBackoff(time.Minute) }).start()
 		r.until("all five are received", func() bool { return m.Snapshot().InFlight >= 5 })
-		r.drained()
+		r.drainedSlowly()
 		r.want("K", j.all(), "K.0 K.0 K.0 K.1 K.2 K.3 K.4")
 	})
 }
@@ -375,7 +375,7 @@ func TestT03_AFailureInTheMiddleEitherWay(t *testing.T) {
 				}
 				return nil
 			})).start()
-			r.drained()
+			r.drainedSlowly()
 			r.want("K", j.all(), "K.1 K.2 K.3 K.3 K.4 K.5")
 		})
 	})
@@ -385,7 +385,7 @@ func TestT03_AFailureInTheMiddleEitherWay(t *testing.T) {
 			r.failCommit("K.3", 1, jms.ErrRolledBack, nil)
 			var j journal
 			r.manager(starts(&j, sleepy(time.Second))).start() // longer than an acknowledgement needs
-			r.drained()
+			r.drainedSlowly()
 			r.want("K", j.all(), "K.1 K.2 K.3 K.3 K.4 K.5")
 		})
 	})

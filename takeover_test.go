@@ -101,7 +101,7 @@ func TestCounterexampleF_TheRoleIsReleasedAfterTheWait(t *testing.T) {
 				if err := end(a); err != nil {
 					r.Fatal(err)
 				}
-				r.drained()
+				r.drainedSlowly()
 				if waited := when.of("B", "K.1").Sub(when.of("A", "K.1")); waited < 10*time.Second+r.profile.ReturnDelay {
 					r.Errorf("B began K.1 after %v", waited)
 				}
@@ -128,7 +128,7 @@ func TestCounterexampleG_ALostRoleClosesTheSessionsOfRunningTasks(t *testing.T) 
 		time.Sleep(time.Second)
 		r.unjudged = true // two at once, as G2 says of a task that does not end within TakeoverDelay
 		r.reader("A").LoseRole(notice)
-		r.drained()
+		r.drainedSlowly()
 		close(late)
 		time.Sleep(time.Minute)
 		r.want("results", r.bodies(outQueue), "B K.1 B K.2")
@@ -152,7 +152,7 @@ func TestCounterexampleH_TheFirstReadWaitsForWhatADeadProcessHeld(t *testing.T) 
 				began := time.Now()
 				var when moments
 				r.manager(when.task("A", quick)).start()
-				r.drained()
+				r.drainedSlowly()
 				if waited := when.of("A", "K.1").Sub(began); waited < p.ReturnDelay-time.Millisecond {
 					r.Errorf("the first task began after %v", waited)
 				}
@@ -232,7 +232,7 @@ func TestCounterexampleL_AFrozenInstanceIsRefusedByItsEpoch(t *testing.T) {
 		go func() { _ = b.Run(context.Background()) }()
 		time.Sleep(time.Second)
 		r.reader("A").LoseRole(0)
-		r.drained()
+		r.drainedSlowly()
 		close(thaw)
 		time.Sleep(time.Minute)
 		r.want("written", written, "K.1 K.2 K.3")
@@ -246,7 +246,7 @@ func TestH05_AHandoverInOrderDoesNotWait(t *testing.T) {
 		const takeover = time.Minute
 		r.send("K", 1)
 		a := r.standingBy("A", takeover, when.task("A", quick)).start()
-		r.drained()
+		r.drainedSlowly()
 		for _, next := range []string{"B", "C", "D"} {
 			b := r.standingBy(next, takeover, when.task(next, quick))
 			go func() { _ = b.Run(context.Background()) }()
@@ -259,7 +259,7 @@ func TestH05_AHandoverInOrderDoesNotWait(t *testing.T) {
 			}
 			began := time.Now()
 			r.send("K", int(next[0]))
-			r.drained()
+			r.drainedSlowly()
 			if waited := time.Since(began); waited > time.Second {
 				r.Errorf("%s began after %v, though all was given back", next, waited)
 			}
@@ -273,7 +273,7 @@ func TestH05_AHandoverInOrderDoesNotWait(t *testing.T) {
 		loss.Done()
 		began := time.Now()
 		r.send("K", 200)
-		r.drained()
+		r.drainedSlowly()
 		if waited := time.Since(began); waited < takeover {
 			r.Errorf("E began after %v, though nobody knows what tasks of D still run", waited)
 		}
@@ -303,6 +303,6 @@ func TestH05_AnInstanceThatLeavesWhileItWaitsVouchesForNobody(t *testing.T) {
 		if err := r.managers[1].shutdown(time.Minute); err != nil {
 			r.Fatal(err)
 		}
-		r.drained()
+		r.drainedSlowly()
 	})
 }
