@@ -100,14 +100,6 @@ func (b *bench) load(record *orderaudit.Recorder, keys, each int) {
 	}
 }
 
-// left records what is still on the queue.
-func (b *bench) left(record *orderaudit.Recorder) {
-	b.t.Helper()
-	for _, body := range bytes.Fields([]byte(b.bodies(b.queue))) {
-		record.Left(nameOf(body))
-	}
-}
-
 func judge(t testing.TB, h *orderaudit.History, opts orderaudit.Options) {
 	t.Helper()
 	v := h.Check(opts)

@@ -62,7 +62,7 @@ func TestChaos(t *testing.T) {
 		for b.available(b.queue) > keys && time.Now().Before(end) {
 			if time.Now().After(next) {
 				faults[rand.N(len(faults))]()
-				next = time.Now().Add(rand.N(200 * time.Millisecond))
+				next = time.Now().Add(rand.N(time.Second))
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

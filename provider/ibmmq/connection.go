@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
-
 	"github.com/keyseq/keyseq/jms"
 )
 
@@ -21,8 +19,6 @@ const (
 	staleAfter = 3 * probeEvery
 	// mostProbe is how long an answer may take. It must stay below what the queue manager needs to notice a dead client.
 	mostProbe = 10 * time.Second
-	// openAtOnce bounds the connections that are made side by side, so that a restart does not end in a storm of them.
-	openAtOnce = 4
 	// closeAtOnce bounds those that are closed side by side: each is a thread in IBM's client.
 	closeAtOnce = 16
 	// closeTimeout bounds a Close whose context has no end.
@@ -176,72 +172,6 @@ func (c *connection) OpenSession(ctx context.Context) (jms.Session, error) {
 		return nil, c.gone()
 	}
 	return s, nil
-}
-
-// handle is a context of mq-golang-jms20 with a consumer on the queue.
-type handle struct {
-	ctx      jms20subset.JMSContext
-	consumer jms20subset.JMSConsumer
-	number   int64 // IBM's connection handle
-	known    bool  // the number is
-
-	// Set by the trace hook and for it, always on the goroutine of a call on this handle.
-	hooked   bool              // the hook runs for this handle
-	seen     *seen             // in the MQGET under way
-	bytes    map[string][]byte // properties to add in the MQPUT1 under way; nil when that is done
-	bytesErr error
-}
-
-// unwatch must come before the connection handle is given up: IBM's client may give its number to another.
-func (h *handle) unwatch() {
-	if h.known {
-		watched.CompareAndDelete(h.number, h)
-	}
-}
-
-// openHandle connects one session, bounded in time, a few side by side.
-func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error) {
-	select {
-	case c.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.closing:
-		return nil, c.gone()
-	}
-	h, err := bounded(ctx, c.connectWithin, func() (*handle, error) {
-		defer func() { <-c.opening }()
-		jctx, ex := c.context(buffer)
-		if ex != nil {
-			return nil, failure("MQCONNX", c.cf.QMName, ex)
-		}
-		h := &handle{ctx: jctx}
-		if h.number, h.known = handleOf(jctx); h.known {
-			watched.Store(h.number, h)
-		}
-		consumer, ex := jctx.CreateConsumer(jctx.CreateQueue(c.sub.Queue))
-		if ex != nil {
-			h.unwatch()
-			jctx.Close()
-			return nil, failure("MQOPEN", c.sub.Queue, ex)
-		}
-		h.consumer = consumer
-		return h, nil
-	}, func(late *handle) {
-		late.unwatch()
-		late.ctx.Close()
-	})
-	if err == nil {
-		return h, nil
-	}
-	err = c.connectError(ctx, err)
-	var e *ReasonError
-	if errors.Is(err, jms.ErrConnectionLost) && errors.As(err, &e) {
-		if c.alive() { // the sessions that there are go on
-			return nil, wrap(jms.ErrBusy, c.sub.Queue, e)
-		}
-		return nil, c.gone()
-	}
-	return nil, err
 }
 
 // lost says what the failure of a call on one session means for the others.
