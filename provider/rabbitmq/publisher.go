@@ -32,16 +32,17 @@ var errClosed = errors.New("the connection was closed by this side")
 func (p *publisher) outlet(ctx context.Context) (*outlet, error) {
 	select {
 	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
 	case <-p.stop:
+		return nil, errClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	select {
 	case <-p.stop:
-		return nil, problem(jms.ErrConnectionLost, p.sub.Queue, errClosed, "")
+		return nil, errClosed
 	default:
 	}
-	defer func() { <-p.turn }()
 	if p.out != nil && p.out.alive() {
 		return p.out, nil
 	}
@@ -87,14 +88,31 @@ func (p *publisher) check(ctx context.Context, queue string) error {
 		return problem(jms.ErrConfig, queue, fmt.Errorf("the name has %d bytes", len(queue)), "must have 1 to 255")
 	}
 	out, err := p.outlet(ctx)
-	if err != nil {
+	if err == nil {
+		err = out.exists(ctx, queue)
+	}
+	return p.orClosed(err)
+}
+
+// orClosed says that the connection was closed, rather than what came of that.
+func (p *publisher) orClosed(err error) error {
+	if err == nil || jms.EndsSession(err) {
 		return err
 	}
-	return out.exists(ctx, queue)
+	select {
+	case <-p.stop:
+		return problem(jms.ErrConnectionLost, p.sub.Queue, errClosed, "")
+	default:
+		return err
+	}
 }
 
 // publish sends all messages and returns nil when the broker has confirmed every one and returned none.
 func (p *publisher) publish(ctx context.Context, messages []jms.Outgoing) error {
+	return p.orClosed(p.try(ctx, messages))
+}
+
+func (p *publisher) try(ctx context.Context, messages []jms.Outgoing) error {
 	out, err := p.outlet(ctx)
 	if err != nil {
 		return err

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/rabbitmq"
@@ -262,4 +265,72 @@ func TestCommitTwice(t *testing.T) {
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Close may come during Commits: each of them either settles its message for good, or fails and the message comes again. The broker
+// ignores acknowledgements behind channel.close, so one that is written too late must not be called a success.
+func TestCommitsDuringClose(t *testing.T) {
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		// A send makes a Commit last until its confirmation, so that many acknowledgements fall into the close.
+		q, out := b.Queue(brokertest.Single(kind)), b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
+		const total = 400
+		for round := range 5 {
+			b.Numbered(q, total)
+			c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+			if err := b.Session(c).Commit(t.Context(), jms.Outgoing{Queue: out}); err != nil { // opens the connection for sending
+				t.Fatal(err)
+			}
+			sessions, bodies := b.Take(c, total)
+			var mu sync.Mutex
+			left := map[string]bool{}
+			for _, body := range bodies {
+				left[body] = true
+			}
+			var commits sync.WaitGroup
+			half := make(chan struct{})
+			for i, s := range sessions {
+				commits.Go(func() {
+					if i == total/(round+2) {
+						close(half)
+					}
+					if err := s.Commit(context.Background(), jms.Outgoing{Queue: out}); err == nil {
+						mu.Lock()
+						delete(left, bodies[i])
+						mu.Unlock()
+					} else if !jms.EndsSession(err) {
+						t.Errorf("Commit during Close = %v, want nil or an error that ends the session", err)
+					}
+				})
+			}
+			<-half
+			if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			commits.Wait()
+			again := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+			for {
+				s := b.Session(again)
+				m, err := s.Receive(b.Bounded(300 * time.Millisecond))
+				if errors.Is(err, context.DeadlineExceeded) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if body := string(m.Body); !left[body] {
+					t.Errorf("round %d: message %s came again, though its Commit succeeded", round, body)
+				}
+				delete(left, string(m.Body))
+				if err := s.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(left) > 0 {
+				t.Errorf("round %d: %d messages are lost: their Commit failed, and they did not come again", round, len(left))
+			}
+			if err := again.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
