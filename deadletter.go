@@ -1,6 +1,7 @@
 package keyseq
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func reasonText(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := strings.ToValidUTF8(err.Error(), "?")
+	text := strings.ToValidUTF8(fmt.Sprint(err), "?") // Sprint also survives an Error method that panics, as that of a nil pointer may
 	if len(text) <= maxReason {
 		return text
 	}

@@ -223,7 +223,7 @@ func firstLine(err error) string {
 	if err == nil {
 		return ""
 	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
+	line, _, _ := strings.Cut(fmt.Sprint(err), "\n") // also of an error whose Error method panics
 	return line
 }
 

@@ -61,7 +61,7 @@ func (v *verdict) Error() string {
 		text = fmt.Sprintf("retry after %v", v.after)
 	}
 	if v.reason != nil {
-		text += ": " + v.reason.Error()
+		text += ": " + fmt.Sprint(v.reason)
 	}
 	return text
 }
