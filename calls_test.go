@@ -96,7 +96,7 @@ func TestT24_TheConnectionDropsWhileAllWorkersAreInCommit(t *testing.T) {
 					return outcome
 				})
 				m := r.manager(quick).start()
-				r.until("all workers are in Commit", func() bool { return inside.Load() == 20 && m.Snapshot().Running == 20 })
+				r.slowly("all workers are in Commit", func() bool { return inside.Load() == 20 && m.Snapshot().Running == 20 })
 				loss := r.audit.Loss("", "connection", 0)
 				must(r.broker.Break(inQueue, memory.Loss{}))
 				time.Sleep(time.Minute)
@@ -126,7 +126,7 @@ func TestT24_ACommitHangsAcrossALossAndAShutdown(t *testing.T) {
 		time.Sleep(time.Minute)
 		loss := r.audit.Loss("", "connection", 0)
 		must(r.broker.Break(inQueue, memory.Loss{}))
-		r.until("the others are done", func() bool { return len(ofKey(j.all(), "L")) >= 3 && m.Snapshot().Committed >= 3 })
+		r.slowly("the others are done", func() bool { return len(ofKey(j.all(), "L")) >= 3 && m.Snapshot().Committed >= 3 })
 		time.Sleep(time.Minute)
 		r.want("K, whose commit hangs", ofKey(j.all(), "K"), "K.1")
 		if err := m.shutdown(time.Minute); !errors.Is(err, keyseq.ErrDrainTimeout) {
@@ -204,7 +204,7 @@ func TestH18_OneLostSessionLeavesTheOthersAlone(t *testing.T) {
 					}
 					return nil
 				}).start()
-				r.until("it works", func() bool { return m.Snapshot().Running == 10 })
+				r.slowly("it works", func() bool { return m.Snapshot().Running == 10 })
 				for range 3 {
 					time.Sleep(5 * time.Second)
 					loss := r.audit.Loss("A", "one session", 0)
@@ -241,7 +241,7 @@ func TestH18_InterruptedAttemptsDoNotCount(t *testing.T) {
 			}
 		}, func(c *keyseq.Config) { c.Retry.MaxRetries = 1; c.DeadLetterQueue = deadQueue }).start()
 		for range 6 {
-			r.until("it works", func() bool { return m.Snapshot().Running == 1 })
+			r.slowly("it works", func() bool { return m.Snapshot().Running == 1 })
 			time.Sleep(5 * time.Second)
 			r.losing("flap", func() { must(r.broker.Break(inQueue, memory.Loss{})); synctest.Wait() })
 			time.Sleep(time.Second)
@@ -308,7 +308,7 @@ func TestB13_AProviderThatCannotNotice(t *testing.T) {
 		r.interleaved(5, 10)
 		m := r.manager(sleepy(time.Second)).start()
 		for range 2 {
-			r.until("it works", func() bool { return m.Snapshot().Running == 5 })
+			r.slowly("it works", func() bool { return m.Snapshot().Running == 5 })
 			r.losing("connection", func() { must(r.broker.Break(inQueue, memory.Loss{})); time.Sleep(5 * time.Second) })
 		}
 		r.drainedSlowly()
@@ -327,7 +327,7 @@ func TestB13_ABrokerThatIsAboutToStop(t *testing.T) {
 	profiles(t, func(r *rig) {
 		r.interleaved(5, 20)
 		m := r.manager(sleepy(time.Second), func(c *keyseq.Config) { c.MaxInFlight = 10 }).start()
-		r.until("it works", func() bool { return m.Snapshot().Running == 5 })
+		r.slowly("it works", func() bool { return m.Snapshot().Running == 5 })
 		r.broker.Quiesce()
 		time.Sleep(10 * time.Second)
 		s := m.Snapshot()

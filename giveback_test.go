@@ -165,7 +165,7 @@ func TestCounterexampleE_ATaskThatOutlivesItsConnectionIsNoNewLoss(t *testing.T)
 		})
 		var j journal
 		m := r.manager(starts(&j, sleepy(40*time.Second))).start()
-		r.until("all run", func() bool { return m.Snapshot().Running == 3 })
+		r.slowly("all run", func() bool { return m.Snapshot().Running == 3 })
 		time.Sleep(time.Second)
 		r.losing("connection", func() {
 			must(r.broker.Break(inQueue, memory.Loss{}))
@@ -190,7 +190,7 @@ func TestCounterexampleI_TheDeadlineOutlivesTheRun(t *testing.T) {
 				r.failCommit("K.1", 1, jms.ErrSessionLost, nil)
 				var j journal
 				m := r.manager(starts(&j, sleepy(10*time.Second))).start()
-				r.until("K.1 runs", func() bool { return len(j.all()) == 1 })
+				r.slowly("K.1 runs", func() bool { return len(j.all()) == 1 })
 				r.send("K", 2)
 				if err := end(m); err != nil {
 					r.Fatal(err)
@@ -218,7 +218,7 @@ func TestCounterexampleJ_AZombieThatEndsGivesNothingBack(t *testing.T) {
 		}), func(c *keyseq.Config) {
 			c.Events = append(c.Events, keyseq.Events{Received: func(e keyseq.MessageEvent) { received.add("%s", e.Delivery.Body) }})
 		}).start()
-		r.until("all are received", func() bool { return m.Snapshot().Received == 3 })
+		r.slowly("all are received", func() bool { return m.Snapshot().Received == 3 })
 		r.losing("connection", func() {
 			must(r.broker.Break(inQueue, memory.Loss{}))
 			r.drainedSlowly()
@@ -334,7 +334,7 @@ func TestH03_AMessageThatIsBackBeforeItsLossIsKnown(t *testing.T) {
 						}
 						return nil
 					})).start()
-					r.until("all are received", func() bool { return m.Snapshot().Received == 5 })
+					r.slowly("all are received", func() bool { return m.Snapshot().Received == 5 })
 					time.Sleep(time.Second)
 					r.losing(name, func() {
 						lose(r)
@@ -357,7 +357,7 @@ func TestT02_WhatWasSentAheadWaitsForTheOneThatFailed(t *testing.T) {
 			}
 			return nil
 		}), func(c *keyseq.Config) { c.Retry.Backoff = keyseq.FixedBackoff(time.Minute) }).start()
-		r.until("all five are received", func() bool { return m.Snapshot().InFlight >= 5 })
+		r.slowly("all five are received", func() bool { return m.Snapshot().InFlight >= 5 })
 		r.drainedSlowly()
 		r.want("K", j.all(), "K.0 K.0 K.0 K.1 K.2 K.3 K.4")
 	})

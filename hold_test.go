@@ -51,16 +51,28 @@ func TestH10_ALongBacklogIsGivenBackBeforeTheBrokerTakesIt(t *testing.T) {
 	}
 }
 
-// drainedSlowly is drained for tests in which minutes or hours pass: it looks each hundredth of what it has waited.
+// drainedSlowly is drained for tests in which minutes or hours pass.
 func (r *rig) drainedSlowly() {
 	r.Helper()
-	for began := time.Now(); r.broker.Depth(inQueue) > 0; {
+	r.slowly("the queue is empty", func() bool { return r.broker.Depth(inQueue) == 0 })
+}
+
+// slowly is until for tests in which minutes or hours pass: it looks each hundredth of what it has waited.
+func (r *rig) slowly(what string, ok func() bool) {
+	r.Helper()
+	for began := time.Now(); ; {
+		synctest.Wait()
+		if ok() {
+			return
+		}
 		waited := time.Since(began)
 		if waited > 24*time.Hour {
-			r.Fatalf("%d messages are left after a day", r.broker.Depth(inQueue))
+			for _, s := range r.managers {
+				r.Logf("%s: %+v", s.name, s.Snapshot())
+			}
+			r.Fatalf("it never came to pass that %s", what)
 		}
 		time.Sleep(max(10*time.Millisecond, waited/100))
-		synctest.Wait()
 	}
 }
 

@@ -51,7 +51,7 @@ func TestH01_ALostReceiveWaitsForTheWholeQueue(t *testing.T) {
 			bubble(t, func(r *rig) {
 				var j journal
 				m := r.manager(starts(&j, quick)).start()
-				r.until("it reads", func() bool { return m.State() == keyseq.StateActive })
+				r.slowly("it reads", func() bool { return m.State() == keyseq.StateActive })
 				time.Sleep(time.Second)
 				r.losing("receive", func() {
 					if n := must(r.broker.LoseReceive(inQueue, memory.Loss{})); n != 1 {
@@ -96,7 +96,7 @@ func TestH01_AReceiveLostWhileReadingStopsWaitsToo(t *testing.T) {
 		bubble(t, func(r *rig) {
 			var j journal
 			m := r.manager(starts(&j, quick), func(c *keyseq.Config) { c.CallTimeout = 10 * time.Second }).start()
-			r.until("it reads", func() bool { return m.State() == keyseq.StateActive })
+			r.slowly("it reads", func() bool { return m.State() == keyseq.StateActive })
 			for i := range 10 { // some of them hit the slice in which the Receive is being ended
 				time.Sleep(10*time.Second + 100*time.Millisecond)
 				r.losing("receive", func() {
@@ -174,7 +174,7 @@ func TestH04_ALinkThatGoesDark(t *testing.T) {
 		for i, loss := range []memory.Loss{
 			{}, {Client: 15 * time.Second, Broker: 15*time.Second + r.profile.ReturnDelay - time.Millisecond}, {Client: 10 * time.Second, Broker: memory.AtOnce},
 		} {
-			r.until("it works", func() bool { return m.Snapshot().Running > 0 })
+			r.slowly("it works", func() bool { return m.Snapshot().Running > 0 })
 			time.Sleep(time.Second)
 			if r.profile.ReturnDelay == 0 && loss.Broker > loss.Client {
 				loss.Broker = loss.Client
@@ -255,7 +255,7 @@ func TestH07_AcknowledgementsAreLostWithTheConnection(t *testing.T) {
 				var j journal
 				m := r.manager(starts(&j, sleepy(7*time.Millisecond))).start()
 				for range 4 {
-					r.until("it works", func() bool { return m.Snapshot().Running == 3 })
+					r.slowly("it works", func() bool { return m.Snapshot().Running == 3 })
 					time.Sleep(100 * time.Millisecond)
 					r.losing("crash", func() { r.broker.Restart() })
 				}

@@ -34,7 +34,7 @@ func TestT23_ATaskDeafToItsContextIsNeverJoined(t *testing.T) {
 			return nil
 		}
 		a := r.standingBy("A", 0, task).start()
-		r.until("K.1 runs and all is received", func() bool { return running.Load() == 1 && a.Snapshot().Received >= 6 })
+		r.slowly("K.1 runs and all is received", func() bool { return running.Load() == 1 && a.Snapshot().Received >= 6 })
 		b := r.standingBy("B", 0, task)
 		go func() { _ = b.Run(context.Background()) }()
 		err := a.shutdown(10 * time.Second)
@@ -82,14 +82,14 @@ func TestH14_StopDoesNotWaitForKeysThatWait(t *testing.T) {
 			return nil
 		}, func(c *keyseq.Config) {
 			c.DeadLetterQueue = deadQueue
-			c.ReturnDelay = time.Hour
+			c.ReturnDelay = 5 * time.Minute
 			c.Retry.MaxRetries = keyseq.Unlimited
 		})
 		if pull {
 			r.failCommit("doubt.1", 1, jms.ErrCommitUnknown, nil)
 		}
 		m.start()
-		time.Sleep(time.Hour + 10*time.Minute) // a first read may wait for ReturnDelay
+		time.Sleep(6 * time.Minute) // a first read may wait for ReturnDelay
 		began := time.Now()
 		if err := m.stop(time.Hour); err != nil {
 			r.Errorf("Stop: %v", err)
@@ -112,9 +112,8 @@ func TestH15_StopOnABrokerThatSendsAhead(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.interleaved(10, 60)
 				a := r.standingBy("A", 0, tenth).start()
-				b := r.standingBy("B", 0, tenth)
-				go func() { _ = b.Run(context.Background()) }()
-				r.until("A works", func() bool { return a.Snapshot().Committed > 20 })
+				r.slowly("A works", func() bool { return a.Snapshot().Committed > 20 })
+				b := r.standingBy("B", 0, tenth).start()
 				if err := a.stop(time.Hour); err != nil {
 					r.Fatal(err)
 				}
@@ -143,7 +142,7 @@ func TestB18_RunningTasksAreSettledHoweverLongTheyTake(t *testing.T) {
 				r.send("K", 1, 2)
 				var j journal
 				m := r.manager(starts(&j, sleepy(10*time.Minute))).start()
-				r.until("K.1 runs", func() bool { return m.Snapshot().Running == 1 && m.Snapshot().InFlight >= 2 })
+				r.slowly("K.1 runs", func() bool { return m.Snapshot().Running == 1 && m.Snapshot().InFlight >= 2 })
 				if err := end(m); err != nil {
 					r.Fatalf("%v", err)
 				}
@@ -285,7 +284,7 @@ func TestH14_StopDuringATakeover(t *testing.T) {
 			return ctx.Err()
 		}
 		a := r.standingBy("A", 0, deaf).start()
-		r.until("A works", func() bool { return a.Snapshot().Running == 1 })
+		r.slowly("A works", func() bool { return a.Snapshot().Running == 1 })
 		b := r.standingBy("B", time.Minute, quick)
 		go func() { _ = b.Run(context.Background()) }()
 		time.Sleep(time.Second)

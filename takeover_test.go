@@ -94,7 +94,7 @@ func TestCounterexampleF_TheRoleIsReleasedAfterTheWait(t *testing.T) {
 				r.send("K", 1)
 				r.failCommit("K.1", 1, jms.ErrSessionLost, nil)
 				a := r.standingBy("A", 0, when.task("A", sleepy(10*time.Second))).start()
-				r.until("A works", func() bool { return !when.of("A", "K.1").IsZero() })
+				r.slowly("A works", func() bool { return !when.of("A", "K.1").IsZero() })
 				b := r.standingBy("B", 0, when.task("B", quick))
 				go func() { _ = b.Run(context.Background()) }()
 				r.send("K", 2)
@@ -120,7 +120,7 @@ func TestCounterexampleG_ALostRoleClosesTheSessionsOfRunningTasks(t *testing.T) 
 			<-late // deaf to its context
 			return d.Send(context.Background(), keyseq.Outgoing{Queue: outQueue, Body: []byte("A " + string(d.Body))})
 		}).start()
-		r.until("A works", func() bool { return a.Snapshot().Running == 1 })
+		r.slowly("A works", func() bool { return a.Snapshot().Running == 1 })
 		b := r.standingBy("B", notice+20*time.Second, func(ctx context.Context, d *keyseq.Delivery) error {
 			return d.Send(ctx, keyseq.Outgoing{Queue: outQueue, Body: []byte("B " + string(d.Body))})
 		})
@@ -227,7 +227,7 @@ func TestCounterexampleL_AFrozenInstanceIsRefusedByItsEpoch(t *testing.T) {
 			}
 			return write(d)
 		}).start()
-		r.until("A works", func() bool { return a.Snapshot().Running == 1 })
+		r.slowly("A works", func() bool { return a.Snapshot().Running == 1 })
 		b := r.standingBy("B", time.Minute, func(_ context.Context, d *keyseq.Delivery) error { return write(d) })
 		go func() { _ = b.Run(context.Background()) }()
 		time.Sleep(time.Second)
@@ -290,7 +290,7 @@ func TestH05_AnInstanceThatLeavesWhileItWaitsVouchesForNobody(t *testing.T) {
 			return ctx.Err()
 		}
 		a := r.standingBy("A", 0, deaf).start()
-		r.until("A works", func() bool { return a.Snapshot().Running == 1 })
+		r.slowly("A works", func() bool { return a.Snapshot().Running == 1 })
 		for _, name := range []string{"B", "C"} {
 			m := r.standingBy(name, time.Minute, sleepy(time.Second))
 			go func() { _ = m.Run(context.Background()) }()
