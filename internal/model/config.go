@@ -63,6 +63,9 @@ type Config struct {
 	StartAgain bool
 	// ReadDuringWait is the refinement: go on reading during the wait, hold what comes of the key, give it back at its end.
 	ReadDuringWait bool
+	// OwnReadLoop: the read loop is a goroutine beside the one that gives back. It may end a Receive that brought nothing at
+	// any time, and reads on until it is told to stop, at the latest before something is given back.
+	OwnReadLoop bool
 	// CountInnocents counts messages given back although their session and lock were healthy.
 	CountInnocents bool
 

@@ -116,7 +116,7 @@ func (c *Config) closeConnection(t *State, p uint8) {
 	g.ConnDead = false
 	g.ConnDown = c.opensAgain()
 	if lost {
-		if c.ReadDuringWait { // the close touches every key: none may be read meanwhile
+		if c.ReadDuringWait || c.OwnReadLoop { // the close touches every key: none may be read meanwhile
 			g.Whole = true
 		}
 		c.loss(t, p, c.keeps(ClauseRollbackFailedIsLoss))

@@ -2,7 +2,7 @@ package model
 
 // stopsReading says whether the rule keeps process p from issuing a Receive.
 func (c *Config) stopsReading(g *Process) bool {
-	return g.Rule && c.keeps(ClauseStopReading) && !(c.ReadDuringWait && g.Deadline && !g.Whole)
+	return g.Rule && c.keeps(ClauseStopReading) && !(c.ReadDuringWait && g.Deadline && !g.Whole) && !(c.OwnReadLoop && !g.Whole)
 }
 
 // readerSteps are the steps of the read loop: issue a Receive, get its reply, end it, notice that it was lost.
@@ -33,7 +33,7 @@ func (x *expansion) readerSteps(p uint8) {
 				x.fault(t, StepReceiveLost, p, m)
 			}
 		}
-		if stops || !g.active() || (c.ReadDuringWait && g.Rule && !g.Deadline) {
+		if stops || c.OwnReadLoop || !g.active() || (c.ReadDuringWait && g.Rule && !g.Deadline) {
 			t := *s
 			t.Proc[p].Reader = ReaderIdle
 			x.add(t, StepReceiveEmpty, p, 0)

@@ -38,6 +38,12 @@ func RuleScenarios() []Scenario {
 	add("rule, two keys, 4 held, 3 faults", func(c *Config) {
 		c.Keys, c.MaxInFlight, c.Faults, c.FaultKinds = []uint8{0, 1, 0, 1}, 4, 3, FaultsOfSessions
 	})
+	for _, inPlace := range []bool{true, false} {
+		add(fmt.Sprintf("rule, a read loop of its own, in place=%v", inPlace), func(c *Config) {
+			c.Keys, c.OwnReadLoop, c.RollbackInPlace, c.ReadDuringWait, c.TaskFails, c.MaxHolds = []uint8{0, 1, 0}, true, inPlace, inPlace, true, 1
+			c.FaultKinds = FaultsOfSessions | FaultConnection | FaultRollbackHang
+		})
+	}
 	add("rule, Stop or Shutdown, Start again meanwhile", func(c *Config) {
 		c.Keys, c.StartAgain, c.Shutdowns, c.Stop, c.TaskFails = []uint8{0, 1, 0}, true, 1, true, true
 	})

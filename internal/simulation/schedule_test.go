@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyseq/keyseq"
 	"github.com/keyseq/keyseq/provider/memory"
 )
 
@@ -24,6 +25,16 @@ type schedule struct {
 	maxHold     time.Duration
 	failures    float64 // share of attempts that fail
 	slow        float64 // share of tasks that outlive their timeout
+	priorities  bool    // a key has a priority of its own
+	maxBytes    int64   // MaxInFlightBytes; 0: the default
+	deliveries  int     // MaxDeliveries
+	sessions    int     // the broker's limit of sessions; 0: the profile's
+	exhausted   keyseq.Action
+	onKeyError  keyseq.Action
+	keyErrors   float64 // share of messages whose key cannot be extracted
+	unreadable  float64 // share of messages whose key cannot be read at first
+	verdicts    float64 // share of failures that say something unusual
+	slowUser    float64 // share of the other callbacks that take their time
 	steps       []step
 }
 
@@ -57,6 +68,12 @@ const (
 	inhibitGet
 	deadLettersInhibited
 	quiesce
+	loseRole
+	connectHangs
+	awaitHangs
+	openHangs
+	sessionCloseHangs
+	manyEnds
 	stopStart
 	shutdownStart
 	shutdownAtOnce
@@ -65,7 +82,8 @@ const (
 
 var stepNames = [...]string{"break link", "break link, broker late", "lose session", "lose receive", "take back", "commit rolled back", "commit done, reply lost",
 	"commit lost", "commit busy", "commit hangs", "receive hangs", "rollback fails", "rollback hangs", "open session busy", "connect fails", "close fails",
-	"restart broker", "inhibit get", "dead letters inhibited", "quiesce", "stop and start", "shutdown and start", "shutdown at once and start"}
+	"restart broker", "inhibit get", "dead letters inhibited", "quiesce",
+	"lose role", "connect hangs", "await active hangs", "open session hangs", "session close hangs", "several stops at once and start", "stop and start", "shutdown and start", "shutdown at once and start"}
 
 func (s step) String() string { return fmt.Sprintf("%8v %s (%d)", s.at, stepNames[s.kind], s.n%1000) }
 
@@ -78,14 +96,31 @@ func draw(seed uint64) schedule {
 		messages: 5 + r.IntN(50), maxRetries: r.IntN(5) - 1, deadLetters: r.IntN(3) > 0,
 		failures: r.Float64() * 0.4, slow: r.Float64() * 0.1,
 	}
-	if s.maxRetries >= 0 && !s.deadLetters {
-		s.maxRetries = -1 // held keys would never end
-	}
 	if r.IntN(3) == 0 {
 		s.maxHold = time.Duration(10+r.IntN(50)) * time.Second
 		if s.sac {
 			s.maxHold += takeover
 		}
+	}
+	s.priorities = r.IntN(4) == 0
+	if r.IntN(6) == 0 {
+		s.maxBytes = 200 + r.Int64N(2000)
+	}
+	if r.IntN(4) == 0 {
+		s.sessions = 1 + r.IntN(6)
+	}
+	if r.IntN(4) == 0 {
+		s.verdicts, s.exhausted = r.Float64()*0.3, []keyseq.Action{keyseq.ActionAuto, keyseq.ActionHold, keyseq.ActionDiscard, keyseq.ActionStop}[r.IntN(4)]
+		if s.exhausted == keyseq.ActionDiscard || s.exhausted == keyseq.ActionAuto && s.deadLetters { // else such a message would stop every run
+			s.deliveries = r.IntN(2) * (1 + r.IntN(6))
+		}
+	}
+	if r.IntN(4) == 0 {
+		s.keyErrors, s.unreadable = r.Float64()*0.15, r.Float64()*0.15
+		s.onKeyError = []keyseq.Action{keyseq.ActionAuto, keyseq.ActionDiscard, keyseq.ActionStop}[r.IntN(3)]
+	}
+	if r.IntN(4) == 0 {
+		s.slowUser = r.Float64() * 0.1
 	}
 	for range r.IntN(9) {
 		s.steps = append(s.steps, step{at: time.Duration(r.Int64N(int64(30 * time.Second))).Truncate(time.Millisecond), kind: stepKind(r.IntN(int(stepKinds))), n: r.Uint64()})
@@ -97,10 +132,21 @@ func (s schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: profile %q, single active consumer %t, workers %d, max in flight %d, keys %d, messages %d, max retries %d, dead letters %t, max hold %v, failures %.2f, slow %.2f\n",
 		s.seed, profiles[s.profile].Name, s.sac, s.workers, s.maxInFlight, s.keys, s.messages, s.maxRetries, s.deadLetters, s.maxHold, s.failures, s.slow)
+	fmt.Fprintf(&b, "  priorities %t, max bytes %d, max deliveries %d, sessions %d, on exhausted %v, on key error %v, key errors %.2f, unreadable keys %.2f, verdicts %.2f, slow callbacks %.2f\n",
+		s.priorities, s.maxBytes, s.deliveries, s.sessions, s.exhausted, s.onKeyError, s.keyErrors, s.unreadable, s.verdicts, s.slowUser)
 	for _, st := range s.steps {
 		fmt.Fprintf(&b, "  %v\n", st)
 	}
 	return b.String()
+}
+
+// broker is the profile of the run.
+func (s schedule) broker() memory.Profile {
+	p := profiles[s.profile]
+	if s.sessions > 0 {
+		p.MaxSessions = s.sessions
+	}
+	return p
 }
 
 // choice is a number in [0,1) that belongs to a message and an attempt.

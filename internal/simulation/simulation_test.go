@@ -12,6 +12,7 @@ import (
 var (
 	oneSeed = flag.Uint64("seed", 0, "replay this seed in TestSeed")
 	seeds   = flag.Int("seeds", 300, "how many seeds TestSimulation runs")
+	ties    = flag.Int("ties", 300, "how many seeds TestTraces runs")
 	first   = flag.Uint64("first", 1, "the first of them")
 	soak    = flag.Duration("soak", 0, "TestSoak runs seeds for so long")
 )

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
@@ -64,11 +65,44 @@ func (w *world) do(st step) {
 		w.broker.Quiesce()
 		time.Sleep(5 * time.Second)
 		w.broker.Restart()
+	case loseRole:
+		readers, _ := w.broker.Readers(queue)
+		for _, r := range readers {
+			if r.Active() {
+				r.LoseRole(time.Duration(st.n%3000) * time.Millisecond)
+			}
+		}
+	case connectHangs:
+		w.fault(memory.CallConnect, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case awaitHangs:
+		w.fault(memory.CallAwaitActive, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case openHangs:
+		w.fault(memory.CallOpenSession, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case sessionCloseHangs:
+		w.fault(memory.CallCloseSession, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+	case manyEnds:
+		w.endManyTimes(name)
 	case stopStart, shutdownStart, shutdownAtOnce:
 		w.restart(name, st.kind)
 	}
 	time.Sleep(settled)
 	loss.Done()
+}
+
+// endManyTimes lets several callers end an instance in different ways, and start it, all at once.
+func (w *world) endManyTimes(name string) {
+	w.rec.InstanceStopping(name)
+	m := w.managers[name]
+	var all sync.WaitGroup
+	for i, end := range []func(context.Context) error{m.Stop, m.Shutdown, m.Stop, m.Start} {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*i*3)*time.Second)
+			defer cancel()
+			_ = end(ctx)
+		})
+	}
+	all.Wait()
+	w.start(name)
 }
 
 func (w *world) fault(kind memory.CallKind, f fault) {

@@ -41,6 +41,10 @@ type world struct {
 	running  map[string]int              // tasks of an instance
 	started  map[string]bool             // instance/key/seq
 	begun    map[string]int
+	keyTries map[string]int // how often the key of a message was asked for
+	bad      map[string]int // messages without a key that were settled, by number
+	sentBad  int
+	over     bool // nothing is to be started again
 	problems []string
 }
 
@@ -52,8 +56,9 @@ type fault struct {
 
 func newWorld(t *testing.T, s schedule) *world {
 	w := &world{t: t, s: s, rec: orderaudit.NewRecorder(), managers: map[string]*keyseq.SequenceManager{}, sent: map[string]int64{},
-		faults: map[memory.CallKind][]fault{}, running: map[string]int{}, started: map[string]bool{}, begun: map[string]int{}, logs: &logBuffer{}}
-	b, err := memory.NewBroker(profiles[s.profile], memory.Queue{Name: queue, SingleActiveConsumer: s.sac}, memory.Queue{Name: deadQueue}, memory.Queue{Name: outQueue})
+		faults: map[memory.CallKind][]fault{}, running: map[string]int{}, started: map[string]bool{}, begun: map[string]int{},
+		keyTries: map[string]int{}, bad: map[string]int{}, logs: &logBuffer{}}
+	b, err := memory.NewBroker(s.broker(), memory.Queue{Name: queue, SingleActiveConsumer: s.sac}, memory.Queue{Name: deadQueue}, memory.Queue{Name: outQueue})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +75,14 @@ func newWorld(t *testing.T, s schedule) *world {
 }
 
 func (w *world) manager(name string) *keyseq.SequenceManager {
-	m, err := keyseq.NewSequenceManager(queue, w.broker, &task{w, name}, keyseq.KeyFromProperty("key"), func(c *keyseq.Config) {
+	m, err := keyseq.NewSequenceManager(queue, w.broker, &task{w, name}, keyseq.KeyExtractorFunc(w.key), func(c *keyseq.Config) {
 		c.Workers, c.MaxInFlight = w.s.workers, w.s.maxInFlight
 		c.TaskTimeout, c.CallTimeout = taskTimeout, callTimeout
 		c.Retry = keyseq.RetryPolicy{MaxRetries: w.s.maxRetries, Backoff: keyseq.StepBackoff(0, 100*time.Millisecond, 2*time.Second, 7*time.Second)}
+		c.Retry.OnExhausted, c.OnKeyError, c.MaxDeliveries = w.s.exhausted, w.s.onKeyError, w.s.deliveries
+		if w.s.maxBytes > 0 {
+			c.MaxInFlightBytes = w.s.maxBytes
+		}
 		if w.s.deadLetters {
 			c.DeadLetterQueue = deadQueue
 		}
@@ -106,6 +115,11 @@ func (w *world) hook(ctx context.Context, c memory.Call) error {
 	f := list[i]
 	w.faults[c.Kind] = slices.Delete(slices.Clone(list), i, i+1)
 	w.mu.Unlock()
+	loss := w.rec.Loss("", "fault of a call", 0)
+	go func() {
+		time.Sleep(f.hang + 40*time.Second)
+		loss.Done()
+	}()
 	w.logs.add("hook", fmt.Sprintf("%v after=%t by %s: hang %v, error %v", c.Kind, c.After, c.Client, f.hang, f.err))
 	if f.hang > 0 {
 		time.Sleep(f.hang)
@@ -115,15 +129,65 @@ func (w *world) hook(ctx context.Context, c memory.Call) error {
 
 func (w *world) send() {
 	for i := range w.s.messages {
-		key := "k" + strconv.Itoa(int(w.s.choice("", int64(i), 0, "key")*float64(w.s.keys)))
-		seq := w.sent[key]
-		w.sent[key]++
-		_, err := w.broker.Send(jms.Outgoing{Queue: queue, Body: []byte(key), Properties: map[string]any{"key": key, "seq": seq}})
-		if err != nil {
+		of := int(w.s.choice("", int64(i), 0, "key") * float64(w.s.keys))
+		key := "k" + strconv.Itoa(of)
+		out := jms.Outgoing{Queue: queue, Body: make([]byte, int(w.s.choice("", int64(i), 0, "size")*300))}
+		if w.s.priorities {
+			priority := of % 10
+			out.Priority = &priority
+		}
+		if bad := w.s.choice("", int64(i), 0, "bad") < w.s.keyErrors; bad && !w.keyErrorStops() {
+			w.sentBad++
+			out.Properties = map[string]any{"bad": int64(i)}
+		} else {
+			out.Properties = map[string]any{"key": key, "seq": w.sent[key], "stops": bad}
+			w.sent[key]++
+		}
+		if _, err := w.broker.Send(out); err != nil {
 			w.t.Fatal(err)
 		}
-		w.rec.Sent(key, seq)
+		if seq, good := out.Properties["seq"].(int64); good {
+			w.rec.Sent(key, seq)
+		}
 	}
+}
+
+// keyErrorStops says whether a run ends at a message whose key cannot be extracted.
+func (w *world) keyErrorStops() bool {
+	return w.s.onKeyError == keyseq.ActionStop || w.s.onKeyError == keyseq.ActionAuto && !w.s.deadLetters
+}
+
+var errKey = errors.New("no key")
+
+// key is the extractor: some messages have no key, the keys of some become readable after a few tries, and where an error stops the run, the
+// error is mended while it has stopped.
+func (w *world) key(m *keyseq.Message) (string, error) {
+	key, ok := m.Properties["key"].(string)
+	if !ok {
+		return "", errKey
+	}
+	seq := seqOf(m)
+	id := fmt.Sprint(key, "/", seq)
+	w.mu.Lock()
+	w.keyTries[id]++
+	n := w.keyTries[id]
+	w.mu.Unlock()
+	if p := w.s.broker(); p.Rollback == memory.RollbackInPlace && p.Prefetch == 0 && w.s.choice(key, seq, 0, "unreadable") < w.s.unreadable && n <= 1+int(seq%3) {
+		return "", fmt.Errorf("%w: now and then", jms.ErrUnreadable)
+	}
+	if stops, _ := m.Properties["stops"].(bool); stops {
+		w.mu.Lock()
+		first := w.bad[id] == 0
+		w.bad[id]++
+		w.mu.Unlock()
+		if first {
+			for _, name := range w.names() {
+				w.rec.InstanceStopping(name)
+			}
+			return "", errKey
+		}
+	}
+	return key, nil
 }
 
 func seqOf(m *keyseq.Message) int64 {
@@ -191,12 +255,34 @@ func (t *task) work(ctx context.Context, d *keyseq.Delivery, seq int64, n int) e
 		if pick("after") < 0.2 {
 			return keyseq.RetryAfter(time.Duration(pick("pause")*float64(3*time.Second)), errTask)
 		}
+		if w.s.exhausted == keyseq.ActionStop {
+			w.rec.InstanceStopping(t.name)
+		}
+		if pick("verdict") < w.s.verdicts {
+			switch {
+			case pick("which") < 0.3:
+				return keyseq.Discard(errTask)
+			case pick("which") < 0.6:
+				return keyseq.DeadLetter(errTask)
+			}
+			w.rec.InstanceStopping(t.name)
+			return keyseq.StopAll(errTask)
+		}
 		return errTask
 	}
 	return nil
 }
 
-func (*task) OnMessageError(context.Context, *keyseq.Delivery, error, bool) {}
+func (t *task) OnMessageError(_ context.Context, d *keyseq.Delivery, _ error, _ bool) {
+	t.w.dawdle(d, "error")
+}
+
+// dawdle is what a callback does that takes its time, less than CallTimeout.
+func (w *world) dawdle(d *keyseq.Delivery, where string) {
+	if c := w.s.choice(d.Key, seqOf(d.Message), d.Attempt, where); c < w.s.slowUser {
+		time.Sleep(time.Duration(c / w.s.slowUser * float64(3*time.Second)))
+	}
+}
 
 // enter counts a task that begins, and how often this message has been begun: what a task does follows from that.
 func (w *world) enter(name string, d *keyseq.Delivery) int {
@@ -221,11 +307,24 @@ func (w *world) leave(name string) {
 func (w *world) events(name string) keyseq.Events {
 	// What has an attempt ends once; an innocent that was only held has none.
 	ends := func(e keyseq.MessageEvent, outcome orderaudit.Outcome, always bool) {
+		defer w.dawdle(e.Delivery, "event")
+		if i, bad := e.Delivery.Message.Properties["bad"].(int64); bad {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if always || outcome == orderaudit.Unknown {
+				w.bad[fmt.Sprint("bad ", i)]++
+			}
+			return
+		}
 		id := fmt.Sprint(name, e.Delivery.Key, seqOf(e.Delivery.Message))
 		w.mu.Lock()
 		started := w.started[id]
 		delete(w.started, id)
 		w.mu.Unlock()
+		if always && !started && outcome != orderaudit.Settled {
+			// A policy settles what an earlier run has given back: the audit takes that for an attempt, or it would belong to the earlier one.
+			w.rec.Start(name, e.Delivery.Key, seqOf(e.Delivery.Message), 0).Return(outcome)
+		}
 		if started || always {
 			w.rec.End(name, e.Delivery.Key, seqOf(e.Delivery.Message), outcome)
 		}
@@ -240,6 +339,7 @@ func (w *world) events(name string) keyseq.Events {
 				w.problems = append(w.problems, fmt.Sprintf("G7: %d messages in flight on %s, MaxInFlight is %d", s.InFlight, name, w.s.maxInFlight))
 				w.mu.Unlock()
 			}
+			w.dawdle(e.Delivery, "received")
 		},
 		Committed: end(orderaudit.Settled), DeadLettered: end(orderaudit.DeadLettered), Discarded: end(orderaudit.Discarded),
 		RolledBack: func(e keyseq.MessageEvent) {
@@ -262,6 +362,13 @@ func (w *world) run() string {
 		}
 		w.start(name)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.keepRunning()
+	}()
+	defer func() { <-ended }()
+	defer w.stopRunning()
 	var all sync.WaitGroup
 	for _, st := range w.s.steps {
 		all.Go(func() {
@@ -280,6 +387,8 @@ func (w *world) run() string {
 			return w.stuck()
 		}
 	}
+	w.stopRunning()
+	<-ended
 	for _, name := range w.names() {
 		stop, cancel := context.WithTimeout(ctx, time.Hour)
 		if err := w.managers[name].Shutdown(stop); err != nil {
@@ -290,6 +399,30 @@ func (w *world) run() string {
 	defer time.Sleep(time.Minute) // calls that hang return within it
 	defer w.broker.Close()
 	return w.judge()
+}
+
+// keepRunning starts the managers again that have ended by an error, as whoever operates them would.
+func (w *world) keepRunning() {
+	for {
+		time.Sleep(time.Second)
+		for _, name := range w.names() {
+			w.mu.Lock()
+			over := w.over
+			w.mu.Unlock()
+			if over {
+				return
+			}
+			if w.managers[name].State() == keyseq.StateFailed {
+				w.start(name)
+			}
+		}
+	}
+}
+
+func (w *world) stopRunning() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
 }
 
 // end ends a run that has failed, so that its bubble can be left.
@@ -320,10 +453,17 @@ func (w *world) start(name string) {
 		if errors.Is(err, keyseq.ErrRunning) { // another step has started it
 			return
 		}
-		if errors.Is(err, jms.ErrConfig) {
+		// A Connect that was given up may still hold the queue.
+		if errors.Is(err, jms.ErrConfig) && !strings.Contains(err.Error(), "already read") {
 			w.mu.Lock()
 			w.problems = append(w.problems, fmt.Sprintf("start of %s: %v", name, err))
 			w.mu.Unlock()
+			return
+		}
+		w.mu.Lock()
+		over := w.over
+		w.mu.Unlock()
+		if over {
 			return
 		}
 		time.Sleep(time.Second)
@@ -349,7 +489,7 @@ func (w *world) judge() string {
 		key, _ := out[i].Properties["key"].(string)
 		count[fmt.Sprint(key, "/", seqOf(&out[i]))]++
 	}
-	p := profiles[w.s.profile]
+	p := w.s.broker()
 	v := w.rec.History().Check(orderaudit.Options{AckDelay: p.AckDelay})
 	problems := slices.Clone(w.problems)
 	if err := v.Err(); err != nil {
@@ -364,6 +504,14 @@ func (w *world) judge() string {
 		if want := v.Settled; len(count) != want {
 			problems = append(problems, fmt.Sprintf("outputs: %d messages have sent, %d were settled", len(count), want))
 		}
+	}
+	for i := range w.bad {
+		if w.keyErrorStops() {
+			delete(w.bad, i)
+		}
+	}
+	if len(w.bad) < w.sentBad {
+		problems = append(problems, fmt.Sprintf("%d of %d messages without a key were settled, or may have been", len(w.bad), w.sentBad))
 	}
 	return strings.Join(problems, "\n")
 }
