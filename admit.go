@@ -48,6 +48,7 @@ func (rd *reader) place(h held) bool {
 	if err != nil {
 		return rd.admitWithoutKey(h, err)
 	}
+	rd.r.rereads = 0
 	h.key = key
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Received }, MessageEvent{Delivery: m.overDelivery(&h)})
@@ -75,9 +76,10 @@ const mostRereads = 3
 // order to keep: it gets a queue of its own.
 func (rd *reader) admitWithoutKey(h held, err error) bool {
 	m, r, l := rd.r.m, rd.r, rd.l
-	if errors.Is(err, jms.ErrUnreadable) && l.caps.RollbackInPlace && rd.reread(h.msg.ID) {
+	if r.rereads++; errors.Is(err, jms.ErrUnreadable) && l.caps.RollbackInPlace && r.rereads <= mostRereads {
 		return rd.receiveAnew(h, err)
 	}
+	r.rereads = 0
 	err = fmt.Errorf("keyseq: queue %q, message %q: key: %w", m.queue, h.msg.ID, err)
 	m.log.Error("a message's key cannot be extracted; see Config.OnKeyError", "queue", m.queue, "message", h.msg.ID, "error", err)
 	action := m.cfg.OnKeyError
@@ -101,16 +103,6 @@ func (rd *reader) admitWithoutKey(h held, err error) bool {
 	return true
 }
 
-// reread says whether this message may be received once more.
-func (rd *reader) reread(id string) bool {
-	r := rd.r
-	if r.rereadID != id {
-		r.rereadID, r.rereads = id, 0
-	}
-	r.rereads++
-	return r.rereads <= mostRereads
-}
-
 // receiveAnew gives the message back before anything later is read.
 func (rd *reader) receiveAnew(h held, err error) bool {
 	m := rd.r.m
@@ -124,6 +116,13 @@ func (rd *reader) receiveAnew(h held, err error) bool {
 	}
 	rd.lost = true
 	rd.why = fmt.Errorf("keyseq: queue %q, message %q: rollback: %w", m.queue, h.msg.ID, back)
-	rd.r.discard(h.session, true)
+	switch {
+	case errors.Is(back, errOverrun): // it may have its effect at any time, unless its connection ends
+		rd.r.linkLost(rd.l, fmt.Errorf("%w: %w", jms.ErrConnectionLost, rd.why))
+	case errors.Is(back, jms.ErrConnectionLost):
+		rd.r.linkLost(rd.l, rd.why)
+	default:
+		rd.r.discard(h.session, true)
+	}
 	return false
 }

@@ -43,8 +43,7 @@ type run struct {
 	lastSweep time.Time
 
 	// owned by the reader
-	rereadID string
-	rereads  int
+	rereads int // in a row
 }
 
 // What is wanted of a run, in rising order.
