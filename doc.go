@@ -22,6 +22,11 @@
 // What DoTask returns is the verdict: nil settles the message; an error retries it in place while its key waits and everything else goes on;
 // DeadLetter, Discard, RetryAfter and StopAll say the unusual.
 //
+// # Seeing what it does
+//
+// Explain says in words why a key does not move, Snapshot has the numbers, Events tell each step, Live and Ready answer probes. The Logger gets lines that
+// name the queue, the key and the message and say what to do; never bodies or credentials.
+//
 // # What is guaranteed
 //
 //   - Order: for a key, the task of message n+1 does not start before message n is settled, also while n is retried, while its commit is in
@@ -42,4 +47,7 @@
 //     a store refuse the late writer.
 //   - A backlog of one key larger than MaxInFlight, in front of the queue, delays what lies behind it.
 //   - A task that hands its work to another goroutine and returns nil has lost the protection of its key.
+//
+// The folder docs of the repository has a picture for each of these (guarantees.md), what happens to a key in each failure (failure.md), how to choose the
+// numbers (tuning.md), and how it works inside (ARCHITECTURE.md).
 package keyseq
