@@ -33,7 +33,7 @@ func (r *run) reconnect() (*link, error) {
 		if errors.Is(err, jms.ErrConfig) {
 			return nil, err
 		}
-		m.log.Warn("cannot connect; trying again", "queue", m.queue, "attempt", r.attempts, "error", err)
+		m.log.Warn("cannot connect; trying again: see whether the broker runs and address, credentials and network are right", "queue", m.queue, "attempt", r.attempts, "error", err)
 		m.setState(StateConnecting, err)
 	}
 }

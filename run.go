@@ -139,7 +139,7 @@ func (r *run) linkLost(l *link, err error) {
 	}
 	r.m.d.Halt()
 	r.m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", r.m.queue, err))
-	r.m.log.Warn("connection lost: everything held comes again", "queue", r.m.queue, "error", err)
+	r.m.log.Warn("connection lost: everything held comes again; reconnecting", "queue", r.m.queue, "error", err)
 	if now := r.m.current.Load(); now != nil { // a link kept by Stop may be used by a later run
 		now.ring()
 	}

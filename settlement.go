@@ -65,7 +65,7 @@ func (r *run) settled(h *held, s *settlement) keyqueue.Turn {
 		}
 	case settleDeadLetter:
 		m.counters.deadLettered.Add(1)
-		m.log.Warn("message dead-lettered", "queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "to", m.deadLetterQueue(l), "error", s.reason)
+		m.log.Warn("message dead-lettered: mend the cause, then send it again from there", "queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "to", m.deadLetterQueue(l), "error", s.reason)
 		m.tell(func(e *Events) func(MessageEvent) { return e.DeadLettered }, MessageEvent{Delivery: m.overDelivery(h), Err: s.reason})
 	case settleDiscard:
 		m.counters.discarded.Add(1)
@@ -130,7 +130,7 @@ func (r *run) refused(w *worker, h *held, s *settlement, err error) keyqueue.Tur
 		return keyqueue.Stay()
 	}
 	pause := max(m.cfg.Retry.Backoff(s.tries), minSettlePause)
-	m.log.Warn("settlement refused; its key waits and it is tried again", "queue", m.queue, "key", h.key, "message", h.msg.ID, "settlement", s.kind.String(), "retry_in", pause, "error", err)
+	m.log.Warn("settlement refused; its key waits and it is tried again: see whether the target queue is full, inhibited or missing", "queue", m.queue, "key", h.key, "message", h.msg.ID, "settlement", s.kind.String(), "retry_in", pause, "error", err)
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Retrying }, MessageEvent{Delivery: m.overDelivery(h), Next: time.Now().Add(pause), Err: err})
 	}
