@@ -43,7 +43,7 @@ func newRound(seed uint64, b *broker, dir string) *round {
 		r.out = r.queue + "-out"
 	}
 	r.window = []int{50, 200, 1000}[r.rand.IntN(3)]
-	r.task = []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond}[r.rand.IntN(3)]
+	r.task = []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond}[r.rand.IntN(3)]
 	if r.rand.IntN(2) == 0 {
 		r.takeover = 300 * time.Millisecond
 	}
@@ -89,7 +89,7 @@ func (r *round) run(ctx context.Context, sum *totals) (err error) {
 	producing, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- p.run(producing, 20*time.Millisecond) }()
+	go func() { done <- p.run(producing, 60*time.Millisecond) }()
 	var log []string
 	for range r.faults {
 		time.Sleep(time.Duration(300+r.rand.IntN(1200)) * time.Millisecond)
