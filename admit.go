@@ -28,6 +28,7 @@ func (rd *reader) admit(s *session, msg *Message) bool {
 	returned := false
 	defer func() {
 		if !returned {
+			m.extracting.Store(0)
 			m.d.AddLeaving(msg.ID, h, len(msg.Body))
 			rd.r.fail(fmt.Errorf("keyseq: queue %q, message %q: %w", m.queue, msg.ID, errReaderExited))
 		}
@@ -41,11 +42,13 @@ func (rd *reader) admit(s *session, msg *Message) bool {
 func (rd *reader) place(h held) bool {
 	m, msg := rd.r.m, h.msg
 	h.past = m.memory.recall(m.stableID(&h))
+	m.extracting.Store(h.receivedAt.UnixNano())
 	key, err := extractKey(m.key, msg)
 	if err == nil && key == "" && m.cfg.OnEmptyKey == EmptyKeyError {
 		err = errors.New("the key is empty")
 	}
 	if err != nil {
+		m.extracting.Store(0)
 		return rd.admitWithoutKey(h, err)
 	}
 	rd.r.rereads = 0
@@ -53,6 +56,7 @@ func (rd *reader) place(h held) bool {
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Received }, MessageEvent{Delivery: m.overDelivery(&h)})
 	}
+	m.extracting.Store(0)
 	if m.cfg.MaxDeliveries > 0 && msg.DeliveryCount > m.cfg.MaxDeliveries {
 		return rd.admitSuspect(h)
 	}

@@ -10,7 +10,8 @@ import (
 // probe.
 //
 // A manager is not live when its run has failed, and when its supervising goroutine, which wakes every second, has not come round for four times
-// CallTimeout and DrainTimeout: something that bounds every wait of its own is waiting for ever, which may be an event func of yours. A
+// CallTimeout and DrainTimeout: something that bounds every wait of its own is waiting for ever, which may be an event func of yours. Nor is it when the reader has been in the
+// KeyExtractor, or in an event func, for four times CallTimeout. A
 // Receive that does not return is no reason: its connection is given up after CallTimeout and made anew. Being connected is not asked for, since a
 // restart mends no broker; nor are slow or failing keys, since others go on. How much waits at the broker is not known here: watch
 // the depth of the queue there.
@@ -58,6 +59,9 @@ func (r *run) moving(now time.Time) error {
 	limit := motionless*m.cfg.CallTimeout + m.cfg.DrainTimeout
 	if now.Sub(last) > limit {
 		return fmt.Errorf("keyseq: queue %q: %w for %v", m.queue, errMotionless, now.Sub(last).Round(time.Second))
+	}
+	if since := m.extracting.Load(); since != 0 && now.Sub(time.Unix(0, since)) > motionless*m.cfg.CallTimeout {
+		return fmt.Errorf("keyseq: queue %q: reading does not move: the KeyExtractor, or an event func for Received, has not returned for %v", m.queue, now.Sub(time.Unix(0, since)).Round(time.Second))
 	}
 	return nil
 }

@@ -159,3 +159,36 @@ func TestHealth_ASupervisorThatHangsIsNotLive(t *testing.T) {
 		r.until("it moves again", func() bool { return m.Live() == nil })
 	})
 }
+
+// G8: a KeyExtractor that never returns holds up all reading, while messages wait at the broker. That shows after four times CallTimeout.
+func TestHealth_AnExtractorThatHangsIsNotLive(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.unjudged = true
+		r.send("K", 0, 1)
+		hang := make(chan struct{})
+		m := must(keyseq.NewSequenceManager(inQueue, r.factory, keyseq.ListenerFuncs{Task: func(context.Context, *keyseq.Delivery) error { return nil }},
+			keyseq.KeyExtractorFunc(func(*keyseq.Message) (string, error) {
+				<-hang
+				return "K", nil
+			}), func(c *keyseq.Config) { c.CallTimeout = time.Second }))
+		if err := m.Start(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := m.Live(); err != nil {
+			r.Errorf("after 3 s Live says %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := m.Live(); err == nil || !strings.Contains(err.Error(), "KeyExtractor") {
+			r.Errorf("after 5 s Live says %v", err)
+		}
+		close(hang)
+		r.drained()
+		if err := m.Live(); err != nil {
+			r.Errorf("when it moves again Live says %v", err)
+		}
+		if err := m.Shutdown(context.Background()); err != nil {
+			r.Error(err)
+		}
+	})
+}

@@ -36,6 +36,7 @@ type SequenceManager struct {
 	supervisorID atomic.Int64
 	callers      sync.Map // goroutines inside a rareCallback
 	looked       lastLook
+	extracting   atomic.Int64 // since when the reader is in user code, in Unix nanoseconds; 0: it is not
 
 	mu        sync.Mutex
 	state     State
