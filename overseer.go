@@ -159,15 +159,18 @@ func (r *run) lookForBlocked(now time.Time, say bool) bool {
 // sessionsAgain is how long a limit of sessions that the broker has named is believed.
 const sessionsAgain = time.Minute
 
-// limitSessions reads on with as many messages in flight as there are sessions.
-func (r *run) limitSessions(open int) {
+// limitSessions reads on with as many messages in flight as there are sessions. False: so it was already, and yet a session is missing, because
+// one is in a call that does not return.
+func (r *run) limitSessions(open int) bool {
 	r.mu.Lock()
+	known := r.few == open
 	r.few, r.fewAt = open, time.Now()
 	l := r.reading
 	r.mu.Unlock()
-	if l != nil {
+	if !known && l != nil {
 		r.m.d.SetLimits(r.limits(l))
 	}
+	return !known
 }
 
 func (r *run) tryMoreSessions(now time.Time) {

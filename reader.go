@@ -111,10 +111,9 @@ func (rd *reader) noSession(open int, err error, failures *int) bool {
 	if rd.ctx.Err() != nil {
 		return false
 	}
-	if errors.Is(err, errNoSession) && open > 0 {
+	if errors.Is(err, errNoSession) && open > 0 && rd.r.limitSessions(open) {
 		// The broker gives no more: those that are open must do for a while.
 		m.log.Warn("the broker gives no more sessions: reading with those that are open", "queue", m.queue, "sessions", open, "error", err)
-		rd.r.limitSessions(open)
 		return true
 	}
 	return rd.again(fmt.Errorf("keyseq: queue %q: open session: %w", m.queue, err), err, failures)

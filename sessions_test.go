@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,44 @@ func TestR1_24_FewSessionsAreEnough(t *testing.T) {
 			r.Errorf("%d sessions in state %v, want 3, active", s.Sessions, s.State)
 		}
 	}, p)
+}
+
+// R1.24: a session that is missing, because its Rollback does not return, is asked for now and then, not all the time.
+func TestR1_24_NoHammeringForAMissingSession(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var opens, commits, rollbacks atomic.Int32
+		var back atomic.Bool
+		r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+			switch {
+			case c.After:
+			case c.Kind == memory.CallOpenSession:
+				switch n := opens.Add(1); {
+				case n == 1000:
+					r.Errorf("%d sessions were asked for", n)
+				case n > 1000:
+					time.Sleep(time.Second)
+				}
+				if opens.Load() > 2 && !back.Load() {
+					return jms.ErrBusy
+				}
+			case c.Kind == memory.CallCommit && commits.Add(1) == 1:
+				return jms.ErrRolledBack
+			case c.Kind == memory.CallRollback && rollbacks.Add(1) == 1:
+				time.Sleep(time.Minute)
+				back.Store(true)
+			}
+			return nil
+		})
+		r.send("k", 1, 2)
+		r.manager(func(context.Context, *keyseq.Delivery) error {
+			time.Sleep(time.Second)
+			return nil
+		}, func(c *keyseq.Config) { c.Reconnect = keyseq.FixedBackoff(time.Second) }).start()
+		r.drained()
+		if rollbacks.Load() == 0 {
+			r.Error("no Rollback was held up")
+		}
+	})
 }
 
 // B1: a panic does not let the message go, neither at once nor with a later commit.
