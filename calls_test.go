@@ -274,7 +274,7 @@ func TestH18_ErrorsThatSayTwoThings(t *testing.T) {
 						r.hook(func(c memory.Call) error {
 							if c.Kind == kind && !c.After {
 								if calls++; calls == 2 {
-									r.audit.Loss("A", failure.Error(), 0)
+									r.lossNow(failure.Error())
 									return failure
 								}
 							}

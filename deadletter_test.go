@@ -115,7 +115,7 @@ func TestH08_ADeadLetterWhoseCommitFails(t *testing.T) {
 					r.hook(func(c memory.Call) error {
 						if c.Kind == memory.CallCommit && c.After == after && !failed {
 							failed = true
-							r.audit.Loss("A", failure.Error(), 0)
+							r.lossNow(failure.Error())
 							return failure
 						}
 						return nil

@@ -34,8 +34,7 @@ func TestH11_UndoingOnlyWhatWasRolledBackKeepsTheRecordsRight(t *testing.T) {
 						if commits++; commits%4 != 3 || commits > 12 {
 							return nil
 						}
-						loss := r.audit.Loss("A", failure.Error(), 0)
-						time.AfterFunc(10*time.Millisecond, loss.Done) // what was settled in the same moment may be lost with it
+						r.lossNow(failure.Error())
 						return failure
 					})
 					r.onError = func(d *keyseq.Delivery, err error, performed bool) {
@@ -90,7 +89,7 @@ func TestH12_StagedSendsGoOutOnce(t *testing.T) {
 						return nil
 					}
 					if jms.EndsSession(failure) {
-						r.audit.Loss("A", failure.Error(), 0)
+						r.lossNow(failure.Error())
 					}
 					return failure
 				})

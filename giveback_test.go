@@ -50,7 +50,7 @@ func TestCounterexampleB_ARollbackThatFailsIsALoss(t *testing.T) {
 						return jms.ErrRolledBack
 					case c.Kind == memory.CallRollback && !c.After && string(c.Message.Body) == "K.1" && !given:
 						given = true // the copy that the outstanding Receive has brought
-						r.audit.Loss("A", failure.Error(), 0)
+						r.lossNow(failure.Error())
 						return failure
 					}
 					return nil
@@ -79,7 +79,7 @@ func TestCounterexampleC_TheLastLossCounts(t *testing.T) {
 				body = string(c.Message.Body)
 				if strings.HasSuffix(body, ".1") && !failed[body] {
 					failed[body] = true
-					r.audit.Loss("A", "loss", 0)
+					r.lossNow("loss")
 					second = time.Now()
 					return jms.ErrSessionLost
 				}
@@ -118,7 +118,7 @@ func TestCounterexampleD_AnOverdueCommitHoldsItsKeyUntilItReturns(t *testing.T) 
 							hung = true
 							<-returns
 							if outcome != nil {
-								r.audit.Loss("A", outcome.Error(), 0)
+								r.lossNow(outcome.Error())
 							}
 							return outcome
 						}

@@ -110,6 +110,12 @@ func TestH01_AReceiveLostWhileReadingStopsWaitsToo(t *testing.T) {
 	})
 }
 
+// lossNow records a loss of this moment: what was settled in the same one may be lost with it.
+func (r *rig) lossNow(what string) {
+	loss := r.audit.Loss("A", what, 0)
+	time.AfterFunc(10*time.Millisecond, loss.Done)
+}
+
 // failCommit has the first n commits of a message fail, and tells the audit and then.
 func (r *rig) failCommit(body string, n int, err error, then func()) {
 	r.broker.SetHook(func(_ context.Context, c memory.Call) error {
@@ -122,7 +128,7 @@ func (r *rig) failCommit(body string, n int, err error, then func()) {
 			return nil
 		}
 		n--
-		r.audit.Loss("A", err.Error(), 0)
+		r.lossNow(err.Error())
 		if then != nil {
 			then()
 		}
