@@ -113,15 +113,29 @@ func (b *bench) sendAll(queue string, out ...jms.Outgoing) {
 // sender makes a connection that only sends.
 func (b *bench) sender() func(ctx context.Context, queue string, out ...jms.Outgoing) error {
 	b.t.Helper()
-	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.ApplicationName = "sender" }), jms.Subscription{Queue: b.other})
-	s := b.session(c)
+	send, err := b.trySender()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return send
+}
+
+func (b *bench) trySender() (func(ctx context.Context, queue string, out ...jms.Outgoing) error, error) {
+	c, err := b.tryConnect(b.factory(func(f *ibmmq.Factory) { f.ApplicationName = "sender" }), jms.Subscription{Queue: b.other})
+	if err != nil {
+		return nil, err
+	}
 	b.sending++
+	s, err := c.OpenSession(b.t.Context())
+	if err != nil {
+		return nil, err
+	}
 	return func(ctx context.Context, queue string, out ...jms.Outgoing) error {
 		for i := range out {
 			out[i].Queue = queue
 		}
 		return s.Commit(ctx, out...)
-	}
+	}, nil
 }
 
 // receive takes the next message, which must come within seconds.

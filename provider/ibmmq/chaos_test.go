@@ -48,12 +48,11 @@ func TestChaos(t *testing.T) {
 		for k := range out {
 			out[k] = jms.Outgoing{Text: true, Body: fmt.Appendf(nil, "k%d.%d", k, round)}
 		}
-		for err := send(t.Context(), b.queue, out...); err != nil; { // a fault may meet the sender: it makes a new session
+		for err := send(t.Context(), b.queue, out...); err != nil; err = send(t.Context(), b.queue, out...) { // a fault may meet the sender
 			for _, o := range out {
 				a.record.SentDoubtful(nameOf(o.Body))
 			}
-			send = b.sender()
-			err = send(t.Context(), b.queue, out...)
+			send = b.newSender()
 		}
 		for _, o := range out {
 			a.record.Sent(nameOf(o.Body))
@@ -110,6 +109,20 @@ func (b *bench) faults() []func() {
 		func() { b.breakName("chaos", false) },
 		func() { b.restart(50 * time.Millisecond) },
 	)
+}
+
+// newSender makes a sender, in spite of faults.
+func (b *bench) newSender() func(ctx context.Context, queue string, out ...jms.Outgoing) error {
+	b.t.Helper()
+	for end := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		send, err := b.trySender()
+		if err == nil {
+			return send
+		}
+		if time.Now().After(end) {
+			b.t.Fatal(err)
+		}
+	}
 }
 
 func osThreads() int {

@@ -85,13 +85,13 @@ func handleOf(ctx jms20subset.JMSContext) (int64, bool) {
 
 // seen is what the hook found in an MQGET.
 type seen struct {
-	md         mqi.MQMD // its slices are of the MQGET's own descriptor, which nobody changes
+	md         *mqi.MQMD // the message's own; nobody else uses it afterwards
 	properties map[string]any
 }
 
 // look runs within MQGET on the goroutine of Receive, while mq-golang-jms20 holds the lock of the context.
 func (h *handle) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
-	h.seen = &seen{md: *md, properties: inquire(&gmo.MsgHandle)}
+	h.seen = &seen{md: md, properties: inquire(&gmo.MsgHandle)}
 }
 
 // addBytes runs within MQPUT1 on the goroutine of Commit: mq-golang-jms20 has no setter for byte properties.

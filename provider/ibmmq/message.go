@@ -40,7 +40,7 @@ var errHandle = errors.New("the message's properties were deleted while they wer
 
 // inquire reads all properties of a message handle. One that cannot be read is an error that wraps jms.ErrUnreadable.
 func inquire(handle *mqi.MQMessageHandle) map[string]any {
-	all := map[string]any{}
+	all := make(map[string]any, 8)
 	impo, pd := mqi.NewMQIMPO(), mqi.NewMQPD()
 	impo.Options = mqi.MQIMPO_CONVERT_VALUE | mqi.MQIMPO_INQ_FIRST
 	for range mostProperties {
@@ -50,14 +50,13 @@ func inquire(handle *mqi.MQMessageHandle) map[string]any {
 			all[name] = plain(value)
 			continue
 		}
-		e := failure("MQINQMP", impo.ReturnedName, err)
-		if e.class() == classEmpty {
+		if codeOf(err) == int(mqi.MQRC_PROPERTY_NOT_AVAILABLE) { // no more of them
 			break
 		}
 		if _, again := all[impo.ReturnedName]; again || impo.ReturnedName == "" {
 			break // the inquiry does not get past it
 		}
-		all[impo.ReturnedName] = fmt.Errorf("%w: ibmmq: property %q: %w", jms.ErrUnreadable, impo.ReturnedName, e)
+		all[impo.ReturnedName] = fmt.Errorf("%w: ibmmq: property %q: %w", jms.ErrUnreadable, impo.ReturnedName, failure("MQINQMP", impo.ReturnedName, err))
 	}
 	return all
 }
@@ -103,7 +102,7 @@ func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
 		}
 	}
 	s.handle.seen = nil
-	md := &found.md
+	md := found.md
 	m.Properties = found.properties
 	m.Persistent = md.Persistence == mqi.MQPER_PERSISTENT
 	m.DeliveryCount = int(md.BackoutCount) + 1
@@ -173,7 +172,7 @@ func stripExtension(m *jms.Message, md *mqi.MQMD) {
 
 // fallback reads what the hook would have, from a message whose properties may be gone at any moment.
 func fallback(from jms20subset.Message) (*seen, error) {
-	found := &seen{properties: map[string]any{}}
+	found := &seen{md: &mqi.MQMD{}, properties: map[string]any{}}
 	if md := descriptor(from); md.IsValid() {
 		number := func(name string) int32 {
 			if f := md.FieldByName(name); f.IsValid() && f.CanInt() {
@@ -187,7 +186,7 @@ func fallback(from jms20subset.Message) (*seen, error) {
 			}
 			return ""
 		}
-		found.md = mqi.MQMD{
+		*found.md = mqi.MQMD{
 			Persistence: number("Persistence"), BackoutCount: number("BackoutCount"), Expiry: number("Expiry"), Encoding: number("Encoding"),
 			CodedCharSetId: number("CodedCharSetId"), Format: text("Format"), PutDate: text("PutDate"), PutTime: text("PutTime"),
 		}
