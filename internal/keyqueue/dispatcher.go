@@ -16,7 +16,7 @@ type Dispatcher[T, W any] struct {
 
 	mu     sync.Mutex
 	table  table[T]
-	ready  readyList[T]
+	round  round[T]
 	pauses pauseHeap[T]
 	room   room
 
@@ -100,18 +100,17 @@ func (d *Dispatcher[T, W]) append(k *Key[T], item T, size int) {
 	d.start(w, spawn)
 }
 
-// makeReady puts a key at the end of the ready list.
+// makeReady gives a key its next turn, in the order of the round.
 func (d *Dispatcher[T, W]) makeReady(k *Key[T]) {
-	k.state = stateReady
-	d.ready.push(k)
+	d.round.enter(k)
 	if k.tries == 0 {
 		d.room.fresh++
 	}
 }
 
-// unready takes a key out of the ready list, wherever it stands.
+// unready takes a ready key out of the round, wherever it stands.
 func (d *Dispatcher[T, W]) unready(k *Key[T]) {
-	d.ready.remove(k)
+	d.round.leave(k)
 	if k.tries == 0 {
 		d.room.fresh--
 	}
@@ -155,6 +154,7 @@ func (d *Dispatcher[T, W]) finish(k *Key[T], t Turn) {
 		if k.tries < math.MaxUint16 {
 			k.tries++
 		}
+		d.round.leave(k)
 		if k.blocked {
 			k.state = stateResting
 		} else {
@@ -171,6 +171,7 @@ func (d *Dispatcher[T, W]) finish(k *Key[T], t Turn) {
 			d.reportLeaving(k)
 		}
 		if t.kind == turnStay {
+			d.round.leave(k)
 			k.state = stateResting
 			d.ring()
 			return
@@ -192,11 +193,12 @@ func (d *Dispatcher[T, W]) pop(k *Key[T]) {
 func (d *Dispatcher[T, W]) next(k *Key[T]) {
 	switch {
 	case k.blocked:
+		d.round.leave(k)
 		k.state = stateResting
 	case k.head != nil:
 		d.makeReady(k)
 	default:
-		k.state = stateIdle
+		d.round.leave(k)
 		d.table.remove(k)
 	}
 }

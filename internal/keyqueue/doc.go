@@ -2,10 +2,10 @@
 // message type.
 //
 // A key is in the table only while it has something to do. Its items wait in a FIFO; the head stays there while it runs and until it is
-// settled, so a repeated attempt needs no re-insertion and nothing can overtake. A key is in one state: ready (in the
-// list of ready keys), running (a worker has it), paused (its head waits for its next attempt), resting (nothing may
-// start, or nothing is left while something still refers to it). Workers take KEYS from the ready list, run one item, and put the key back at
-// the end if it has more: a long backlog takes turns with everybody else.
+// settled, so a repeated attempt needs no re-insertion and nothing can overtake. A key is in one state: ready (to be
+// taken by a worker), running (a worker has it), paused (its head waits for its next attempt), resting (nothing may
+// start, or nothing is left while something still refers to it). Workers take KEYS, one item of each in turn: a long backlog takes turns
+// with everybody else.
 //
 // # Why one lock
 //

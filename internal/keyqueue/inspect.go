@@ -90,7 +90,7 @@ func (d *Dispatcher[T, W]) Stats() Stats {
 	defer d.mu.Unlock()
 	return Stats{
 		Workers: len(d.all) - d.loose, Running: d.running, Detached: d.loose,
-		Ready: d.ready.n, Paused: len(d.pauses.keys), Blocked: d.blocked, Keys: d.table.live,
+		Ready: d.round.ready, Paused: len(d.pauses.keys), Blocked: d.blocked, Keys: d.table.live,
 		Held: d.room.held, Bytes: d.room.bytes, Limits: d.room.limits, Full: d.room.full(),
 	}
 }

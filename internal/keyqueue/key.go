@@ -3,7 +3,7 @@ package keyqueue
 // Key is the queue of one key while it has work. A blocked key starts nothing and is never forgotten until Release.
 type Key[T any] struct {
 	chain        *Key[T] // next in the same bucket, or in the free list
-	after, ahead *Key[T] // neighbours in the ready list
+	after, ahead *Key[T] // neighbours in a list of the round
 	hash         uint64
 	name         string
 	head, tail   *node[T]
@@ -13,6 +13,7 @@ type Key[T any] struct {
 	tries        uint16
 	pins         uint16 // calls that have not come back: see Pin
 	state        keyState
+	spot         spot
 	blocked      bool
 	listed       bool // blocked, and known to who gives back: Leaving or BlockWhere returned it
 	again        bool // it was blocked once more while listed: give back once more before Release

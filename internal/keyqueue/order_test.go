@@ -2,6 +2,7 @@ package keyqueue_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +28,80 @@ func TestKeysTakeTurns(t *testing.T) {
 		b.add("hot", "hot", "hot", "x", "y", "hot")
 		time.Sleep(7 * time.Second)
 		b.ran("hot.1", "x.1", "y.1", "hot.2", "hot.3", "hot.4")
+		b.empty()
+	})
+}
+
+// A key keeps its place among the others while it runs: that its task ends a little later than theirs costs it no turn. 160 keys with 8 items each then
+// take 100 workers 13 task times, the least possible, however they came; in the order of becoming ready it is often 14.
+func TestEqualTasksTakeTheLeastPossibleTime(t *testing.T) {
+	const keys, each = 160, 8
+	names := numbered(keys)
+	for i := range 20 {
+		inBubble(t, 100, slowly, func(b *bed) {
+			if i%2 == 0 {
+				for range each {
+					b.add(names...)
+				}
+			} else {
+				for _, name := range names {
+					for range each {
+						b.add(name)
+					}
+				}
+			}
+			began := time.Now()
+			for b.Stats().Held > 0 {
+				<-b.Quiet()
+			}
+			if d := time.Since(began); d != 13*time.Second {
+				b.Errorf("it took %v, want 13 s", d)
+			}
+		})
+	}
+}
+
+// A key whose task is long goes on at once when it ends, for it is the one that has waited longest for a turn; after that it is the others' turn.
+func TestALongTaskDoesNotCostItsKeyMoreThanOneTurn(t *testing.T) {
+	inBubble(t, 2, func(_ *worker, _ *queue, i *item) keyqueue.Turn {
+		if i.key == "long" {
+			time.Sleep(9 * time.Second)
+		}
+		time.Sleep(time.Second)
+		return keyqueue.Done()
+	}, func(b *bed) {
+		b.add("long", "long", "long")
+		for range 12 {
+			b.add("x", "y")
+		}
+		time.Sleep(10*time.Second - time.Millisecond)
+		b.ran("long.1", "x.1", "y.1", "x.2", "y.2", "x.3", "y.3", "x.4", "y.4", "x.5", "y.5")
+		time.Sleep(time.Second) // at 10 s it goes on
+		b.wait()
+		b.locked(func() { slices.Sort(b.began) })
+		b.ran("long.2", "x.6")
+		time.Sleep(time.Hour)
+		b.empty()
+	})
+}
+
+// Long tasks of keys with a backlog on every worker: a key that comes then has its turn after at most one more of each.
+func TestABacklogOfLongTasksStarvesNobody(t *testing.T) {
+	inBubble(t, 4, slowly, func(b *bed) {
+		for range 100 {
+			b.add("h1", "h2", "h3", "h4")
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		b.forget()
+		b.add("cold")
+		time.Sleep(2 * time.Second)
+		b.wait()
+		b.locked(func() {
+			if !slices.Contains(b.began, "cold.1") {
+				b.Errorf("the key has not begun within two task times, but %v", b.began)
+			}
+		})
+		time.Sleep(time.Hour)
 		b.empty()
 	})
 }

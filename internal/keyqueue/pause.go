@@ -85,7 +85,7 @@ func (d *Dispatcher[T, W]) unpause(k *Key[T]) {
 
 // wakeForReady summons a worker if a key is ready. The lock is held.
 func (d *Dispatcher[T, W]) wakeForReady() (*Worker[T, W], bool) {
-	if d.ready.first == nil {
+	if d.round.ready == 0 {
 		return nil, false
 	}
 	return d.summon()

@@ -40,7 +40,9 @@ func TestStress(t *testing.T) {
 		last[at] = i.n
 		switch rand.IntN(40) {
 		case 0:
-			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+			for range rand.IntN(100) {
+				runtime.Gosched()
+			}
 			return keyqueue.Again(time.Duration(rand.IntN(300)) * time.Microsecond)
 		case 1:
 			gone[at].Add(1)

@@ -122,35 +122,3 @@ func (t *table[T]) all(visit func(*Key[T])) {
 		t.each(i, visit)
 	}
 }
-
-// readyList is the FIFO of keys that may run.
-type readyList[T any] struct {
-	first, last *Key[T]
-	n           int
-}
-
-func (l *readyList[T]) push(k *Key[T]) {
-	k.after, k.ahead = nil, l.last
-	if l.last == nil {
-		l.first = k
-	} else {
-		l.last.after = k
-	}
-	l.last = k
-	l.n++
-}
-
-func (l *readyList[T]) remove(k *Key[T]) {
-	if k.ahead == nil {
-		l.first = k.after
-	} else {
-		k.ahead.after = k.after
-	}
-	if k.after == nil {
-		l.last = k.ahead
-	} else {
-		k.after.ahead = k.ahead
-	}
-	k.after, k.ahead = nil, nil
-	l.n--
-}

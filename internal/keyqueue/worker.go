@@ -42,7 +42,7 @@ func (d *Dispatcher[T, W]) start(w *Worker[T, W], spawn bool) {
 	}
 }
 
-// work is a worker's life. A worker that is woken finds, in the order of the ready list, what there is to do, and
+// work is a worker's life. A worker that is woken finds, in the order of the round, what there is to do, and
 // parks when there is nothing.
 func (d *Dispatcher[T, W]) work(w *Worker[T, W]) {
 	onItsWay := true
@@ -51,8 +51,11 @@ func (d *Dispatcher[T, W]) work(w *Worker[T, W]) {
 		if onItsWay {
 			d.waking, onItsWay = false, false
 		}
-		k := d.ready.first
-		if k == nil || d.halted {
+		var k *Key[T]
+		if !d.halted {
+			k = d.round.take() // a first attempt stays counted as fresh until its turn ends
+		}
+		if k == nil {
 			if d.quit {
 				d.leave(w)
 				d.mu.Unlock()
@@ -66,15 +69,13 @@ func (d *Dispatcher[T, W]) work(w *Worker[T, W]) {
 			d.mu.Lock()
 			continue
 		}
-		d.ready.remove(k) // a first attempt stays counted as fresh until its turn ends
-		k.state = stateRunning
 		w.key = k
 		w.turns++
 		item := &k.head.item
 		d.running++
 		var other *Worker[T, W]
 		var spawn bool
-		if d.ready.first != nil {
+		if d.round.ready > 0 {
 			other, spawn = d.summon()
 		}
 		d.mu.Unlock()
