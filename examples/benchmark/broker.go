@@ -15,9 +15,10 @@ import (
 
 // preloaded is a queue that holds the whole load before it is read.
 type preloaded struct {
-	factory jms.ConnectionFactory
-	queue   string
-	close   func() error
+	factory      jms.ConnectionFactory
+	queue        string
+	singleActive bool // it is declared so
+	close        func() error
 }
 
 // opener fills a queue.
@@ -44,7 +45,7 @@ func openMemory(_ context.Context, items []item) (preloaded, error) {
 			return preloaded{}, err
 		}
 	}
-	return preloaded{b, queue, func() error { b.Close(); return nil }}, nil
+	return preloaded{factory: b, queue: queue, close: func() error { b.Close(); return nil }}, nil
 }
 
 func body(it item) []byte { return []byte(it.key + "." + strconv.FormatInt(it.seq, 10)) }
@@ -64,7 +65,7 @@ func openRabbitMQ(ctx context.Context, items []item) (p preloaded, err error) {
 		return p, errors.Join(err, conn.Close())
 	}
 	queue := fmt.Sprintf("keyseq.benchmark.%d", os.Getpid())
-	p = preloaded{&rabbitmq.Factory{URL: url}, queue, func() error {
+	p = preloaded{factory: &rabbitmq.Factory{URL: url}, queue: queue, singleActive: true, close: func() error {
 		_, err := ch.QueueDelete(queue, false, false, false)
 		return errors.Join(err, conn.Close())
 	}}

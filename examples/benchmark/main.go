@@ -45,6 +45,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *most < 1 || *most > len(tests) {
 		return fmt.Errorf("-tests %d: must be 1 to %d", *most, len(tests))
 	}
+	if *workers < 1 {
+		return fmt.Errorf("-workers %d: must be at least 1", *workers)
+	}
 	if *task <= 0 {
 		return fmt.Errorf("-task %v: must be positive", *task)
 	}

@@ -23,7 +23,7 @@ func writeTable(w io.Writer, results []result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nefficiency: ceil(messages/workers) x the task as long as it really lasted, over the elapsed time.\n"+
+	_, err := fmt.Fprintln(w, "\nefficiency: ceil(messages/workers) x the task as long as it really lasted on average, over the elapsed time.\n"+
 		"published: the Java original with 250 ms tasks and 100 threads, its queue filled while it was read.")
 	return err
 }
@@ -51,15 +51,15 @@ func writeChart(file string, results []result) (err error) {
 		}
 	}()
 	w := bufio.NewWriter(f)
-	drawn := 0
+	drawn, workers := 0, 0
 	for _, r := range results {
 		if r.Pattern != sequential {
-			drawn++
+			drawn, workers = drawn+1, r.Workers
 		}
 	}
 	width := chartLeft + drawn*(2*barWidth+8) + len(tests)*groupGap + 40
 	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", width, chartTop+barHeight+80)
-	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15">Efficiency: 1 is %d workers always busy. Dark: keyseq. Pale: the Java original, published.</text>`+"\n", chartLeft, 100)
+	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15">Efficiency: 1 is %d workers always busy. Dark: keyseq. Pale: the Java original, published.</text>`+"\n", chartLeft, workers)
 	for i := 0; i <= 4; i++ {
 		y := chartTop + barHeight - i*barHeight/4
 		fmt.Fprintf(w, `<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="#ddd"/><text x="%d" y="%d" text-anchor="end">%.2f</text>`+"\n", chartLeft, width-20, y, y, chartLeft-6, y+4, float64(i)/4)
