@@ -83,7 +83,10 @@ func TestEvents_OfAMessage(t *testing.T) {
 		if want := []string{"stopped>connecting", "connecting>active"}; !slices.Equal(first.states, want) {
 			r.Errorf("states %q, want %q", first.states, want)
 		}
-		retrying, committed, dead := first.seen[2], first.seen[4], first.seen[7]
+		started, retrying, committed, dead := first.seen[3], first.seen[2], first.seen[4], first.seen[7]
+		if started.Wait != 2100*time.Millisecond || first.seen[1].Wait != 0 {
+			r.Errorf("started: waited %v and %v, want nothing and 2.1 s", first.seen[1].Wait, started.Wait)
+		}
 		if retrying.Task != 2*time.Second || !errors.Is(retrying.Err, errTimeout) || retrying.Next.Sub(retrying.Delivery.ReceivedAt) != 2100*time.Millisecond {
 			r.Errorf("retrying: task %v, error %v, next %v after it was received", retrying.Task, retrying.Err, retrying.Next.Sub(retrying.Delivery.ReceivedAt))
 		}

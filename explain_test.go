@@ -3,6 +3,7 @@ package keyseq_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +201,53 @@ func TestSnapshot_NamesTheKeysThatDoNotMove(t *testing.T) {
 			r.Error("Explain knows a key of which nothing is held")
 		}
 	})
+}
+
+// Blocked leaves out a key that only waits for a worker, and takes in the one that has it.
+func TestSnapshot_AReadyKeyIsNotBlocked(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := r.manager(func(context.Context, *keyseq.Delivery) error { time.Sleep(time.Minute); return nil }, func(c *keyseq.Config) { c.Workers = 1 }).start()
+		r.send("runs", 0)
+		time.Sleep(time.Second)
+		r.send("waits", 0)
+		time.Sleep(time.Second)
+		if s := m.Snapshot(); len(s.Blocked) != 1 || s.Blocked[0].Key != "runs" || s.Ready != 1 {
+			r.Errorf("blocked: %+v, %d ready", s.Blocked, s.Ready)
+		}
+		r.drained()
+	})
+}
+
+// A key that is held because its message can go nowhere is said in the log: at the first attempt that would have been the last, then at every tenth.
+func TestEvents_AHeldKeyIsLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict error
+		policy  keyseq.RetryPolicy
+	}{
+		"retries exhausted":              {errTimeout, keyseq.RetryPolicy{MaxRetries: 2, OnExhausted: keyseq.ActionHold}},
+		"no dead-letter queue":           {errTimeout, keyseq.RetryPolicy{MaxRetries: 2}},
+		"dead letter without such queue": {keyseq.DeadLetter(errTimeout), keyseq.RetryPolicy{MaxRetries: 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				var log records
+				r.send("K", 0)
+				r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+					if d.Attempt > 25 {
+						return nil
+					}
+					return c.verdict
+				}, func(cfg *keyseq.Config) {
+					c.policy.Backoff = keyseq.FixedBackoff(time.Second)
+					cfg.Retry, cfg.Logger = c.policy, slog.New(&log)
+				}).start()
+				r.drained()
+				if n := log.count("holds its key"); n != 3 {
+					r.Errorf("said %d times in 25 attempts, want 3", n)
+				}
+			})
+		})
+	}
 }
 
 // Explain and Snapshot while everything moves: what they say is never torn. The race detector has a look too.
