@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,39 @@ import (
 
 // sessionsCost is a plain broker with connections for sessions and a limit of them.
 var sessionsCost = memory.Profile{Name: "costly sessions", CostlySessions: true, MaxSessions: 2500}
+
+// finish is when the n-th commit was.
+type finish struct {
+	n    int64
+	seen atomic.Int64
+	at   atomic.Pointer[time.Time]
+}
+
+// events is to be added to those of the manager.
+func (f *finish) events() keyseq.Events {
+	return keyseq.Events{Committed: func(keyseq.MessageEvent) {
+		if f.seen.Add(1) == f.n {
+			now := time.Now()
+			f.at.Store(&now)
+		}
+	}}
+}
+
+// await looks now and then, which costs less in a long test than rig.until does; look, if any, is called each time.
+func (f *finish) await(r *rig, look func()) time.Time {
+	r.Helper()
+	for range int(longest / (50 * time.Millisecond)) {
+		if at := f.at.Load(); at != nil {
+			return *at
+		}
+		if look != nil {
+			look()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.Fatalf("%d of %d messages were committed", f.seen.Load(), f.n)
+	return time.Time{}
+}
 
 // The window sizes itself where a session costs a connection: one setting holds about 1,200 sessions where 24 messages of a key come in a row, which
 // is what 100 busy workers need there, and 101 where every key comes in turn. Efficiency 1 is 100 workers that are always busy.
@@ -44,8 +78,10 @@ func TestTheWindowSizesItself(t *testing.T) {
 				} else {
 					r.interleaved(keys, each)
 				}
+				end := finish{n: keys * each}
 				m := r.manager(func(context.Context, *keyseq.Delivery) error { time.Sleep(task); return nil }, func(c *keyseq.Config) {
 					c.Workers, c.MaxInFlight = workers, 0
+					c.Events = append(c.Events, end.events())
 				})
 				if c.slack > 0 {
 					keyseq.SetSlack(m.SequenceManager, c.slack)
@@ -53,15 +89,11 @@ func TestTheWindowSizesItself(t *testing.T) {
 				m.start()
 				began := time.Now()
 				held, looks := 0, 0
-				r.until("all is settled", func() bool {
-					s := must(r.broker.Stats(inQueue))
-					held, looks = held+s.Unsettled, looks+1
-					return s.Depth == 0
-				})
+				ended := end.await(r, func() { held, looks = held+must(r.broker.Stats(inQueue)).Unsettled, looks+1 })
 				ideal := (keys*each + workers - 1) / workers * task
-				efficiency, mean := float64(ideal)/float64(time.Since(began)), float64(held)/float64(looks)
+				efficiency, mean := float64(ideal)/float64(ended.Sub(began)), float64(held)/float64(looks)
 				t.Logf("efficiency %.3f, sessions %.0f on average, %d at most", efficiency, mean, r.spy.most)
-				if efficiency < c.least-0.0005 {
+				if efficiency < c.least {
 					t.Errorf("efficiency %.4f, want at least %.2f", efficiency, c.least)
 				}
 				if mean > c.mean || r.spy.most > c.most {
@@ -79,7 +111,7 @@ func TestB07_PublishedTests(t *testing.T) {
 		keys, each int
 		least      float64
 	}{
-		{40, 2, 0.49}, // 40 keys are no work for 100 workers: two task times instead of one
+		{40, 2, 0.5}, // 40 keys are no work for 100 workers: two task times instead of one
 		{80, 4, 0.97}, {160, 8, 0.97}, {320, 16, 0.97}, {480, 24, 0.97},
 	} {
 		for _, grouped := range []bool{true, false} {
@@ -95,13 +127,15 @@ func TestB07_PublishedTests(t *testing.T) {
 						r.interleaved(c.keys, c.each)
 					}
 					usual := must(keyseq.NewSequenceManager(inQueue, r.factory, keyseq.ListenerFuncs{Task: func(context.Context, *keyseq.Delivery) error { return nil }}, keyseq.KeyFromBodyBefore("."))).Config()
-					m := r.manager(func(context.Context, *keyseq.Delivery) error { time.Sleep(250 * time.Millisecond); return nil }, func(c *keyseq.Config) {
+					end := finish{n: int64(c.keys * c.each)}
+					r.manager(func(context.Context, *keyseq.Delivery) error { time.Sleep(250 * time.Millisecond); return nil }, func(c *keyseq.Config) {
 						c.Workers, c.MaxInFlight = usual.Workers, usual.MaxInFlight
+						c.Events = append(c.Events, end.events())
 					}).start()
 					began := time.Now()
-					r.until("all is settled", func() bool { return m.Snapshot().Committed == uint64(c.keys*c.each) })
+					ended := end.await(r, nil)
 					ideal := time.Duration((c.keys*c.each+99)/100) * 250 * time.Millisecond
-					if efficiency := float64(ideal) / float64(time.Since(began)); efficiency < c.least {
+					if efficiency := float64(ideal) / float64(ended.Sub(began)); efficiency < c.least {
 						t.Errorf("efficiency %.3f, want at least %.2f", efficiency, c.least)
 					} else {
 						t.Logf("efficiency %.3f", efficiency)
@@ -136,29 +170,6 @@ func TestH13_FastRetriesDoNotCloseTheWindow(t *testing.T) {
 			r.Errorf("the good keys took %v, want 4 s at most", d)
 		}
 	}, sessionsCost)
-}
-
-// T15: 1,000 keys, 5 % of them fail for ever, and a window of 64, most of which they end up holding: every good message gets through.
-func TestT15_EndlessRetriesInASmallWindow(t *testing.T) {
-	for _, p := range []memory.Profile{{Name: "plain"}, sessionsCost} {
-		t.Run(p.Name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
-				const keys = 1000
-				r.interleaved(keys, 1)
-				r.manager(func(_ context.Context, d *keyseq.Delivery) error {
-					time.Sleep(time.Millisecond)
-					if k, _ := split(string(d.Body)); k[len(k)-1] == '7' && (len(k) < 3 || k[len(k)-2]%2 == 0) {
-						return errors.New("always")
-					}
-					return nil
-				}, func(c *keyseq.Config) {
-					c.MaxInFlight = 64
-					c.Retry.MaxRetries, c.Retry.Backoff = keyseq.Unlimited, keyseq.FixedBackoff(10*time.Millisecond)
-				}).start()
-				r.until("only the failing keys are left", func() bool { return r.broker.Depth(inQueue) <= keys/20 })
-			}, p)
-		})
-	}
 }
 
 // G6: 5,000 messages of a hot key in front of one each of 100 others, 4 workers, all in the window. Each cold key starts within 26 task times of
@@ -201,12 +212,12 @@ func TestG6_ColdKeysBehindAHotOne(t *testing.T) {
 // G5: of 1,000 keys 1 % never get on, because their tasks fail for ever or because they never return. The others lose less than 5 % of their
 // throughput; a task that never returns has its worker of course, so those are on top of the 100.
 func TestG5_StuckKeysCostTheOthersNothing(t *testing.T) {
-	const keys, each, workers, stuck, task = 1000, 12, 100, 10, 50 * time.Millisecond
+	const keys, each, workers, stuck, task = 1000, 8, 100, 10, 50 * time.Millisecond
 	isStuck := func(key string) bool { return len(key) == 3 && key[2] == '7' || key == "k7" } // k7, k17 ... k97
 	throughput := func(t *testing.T, more int, fate func(ctx context.Context) error) (rate float64) {
 		bubble(t, func(r *rig) {
 			r.interleaved(keys, each)
-			end := make(chan struct{})
+			end, good := make(chan struct{}), finish{n: (keys - stuck) * each}
 			m := r.manager(func(ctx context.Context, d *keyseq.Delivery) error {
 				if fate != nil && isStuck(d.Key) {
 					if err := fate(ctx); err != nil {
@@ -219,11 +230,11 @@ func TestG5_StuckKeysCostTheOthersNothing(t *testing.T) {
 			}, func(c *keyseq.Config) {
 				c.Workers, c.MaxInFlight, c.TaskTimeout = workers+more, 8192, 0
 				c.Retry.MaxRetries, c.Retry.Backoff = keyseq.Unlimited, keyseq.ExponentialBackoff(time.Second, time.Minute)
+				c.Events = append(c.Events, good.events())
 			})
 			m.start()
 			began := time.Now()
-			r.until("the good keys are done", func() bool { return m.Snapshot().Committed >= (keys-stuck)*each })
-			rate = float64(m.Snapshot().Committed) / time.Since(began).Seconds()
+			rate = float64(good.n) / good.await(r, nil).Sub(began).Seconds()
 			close(end)
 			if err := m.shutdown(longest); err != nil {
 				r.Errorf("Shutdown: %v", err)

@@ -78,7 +78,7 @@ func Grouped(keys, each int) []Message {
 	return published(keys, each, func(i int) int { return i / each })
 }
 
-// Interleaved: see Grouped.
+// Interleaved is the other one: see Grouped.
 func Interleaved(keys, each int) []Message {
 	return published(keys, each, func(i int) int { return i % keys })
 }
