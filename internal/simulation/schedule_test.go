@@ -108,6 +108,9 @@ func draw(seed uint64) schedule {
 	}
 	if r.IntN(4) == 0 {
 		s.sessions = 1 + r.IntN(6)
+		if s.sac {
+			s.sessions++ // a standby may have one too
+		}
 	}
 	if r.IntN(4) == 0 {
 		s.verdicts, s.exhausted = r.Float64()*0.3, []keyseq.Action{keyseq.ActionAuto, keyseq.ActionHold, keyseq.ActionDiscard, keyseq.ActionStop}[r.IntN(4)]

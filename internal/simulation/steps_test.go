@@ -42,7 +42,9 @@ func (w *world) do(st step) {
 	case commitBusy:
 		w.fault(memory.CallCommit, fault{err: jms.ErrBusy})
 	case commitHangs:
-		w.fault(memory.CallCommit, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		// What a policy has settled the audit knows from its event, which comes with the reply; what a task wanted to settle it knows before.
+		policy := w.s.verdicts > 0 || w.s.maxRetries >= 0 || w.s.deliveries > 0 || w.s.keyErrors > 0
+		w.fault(memory.CallCommit, fault{after: st.n%2 == 0 && !policy, hang: time.Duration(st.n%20) * time.Second})
 	case receiveHangs:
 		w.fault(memory.CallReceive, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
 	case rollbackFails:
@@ -54,7 +56,8 @@ func (w *world) do(st step) {
 	case connectFails:
 		w.fault(memory.CallConnect, fault{err: jms.ErrConnectionLost})
 	case closeFails:
-		w.fault(memory.CallCloseConnection, fault{hang: time.Duration(st.n%10) * time.Second})
+		// Less than CallTimeout: a connection whose close does not return may live on at the broker, and nothing says for how long.
+		w.fault(memory.CallCloseConnection, fault{hang: time.Duration(st.n%4000) * time.Millisecond})
 	case restartBroker:
 		w.broker.Restart()
 	case inhibitGet:

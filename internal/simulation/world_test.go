@@ -22,7 +22,7 @@ const (
 	queue, deadQueue, outQueue = "Q", "Q.DEAD", "OUT"
 	taskTimeout                = 5 * time.Second
 	callTimeout                = 4 * time.Second
-	takeover                   = 12 * time.Second
+	takeover                   = 20 * time.Second // more than the longest notice and the longest return delay with an election
 	settleWithin               = 12 * time.Hour
 )
 
@@ -311,7 +311,7 @@ func (w *world) events(name string) keyseq.Events {
 		if i, bad := e.Delivery.Message.Properties["bad"].(int64); bad {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if always || outcome == orderaudit.Unknown {
+			if always || outcome == orderaudit.Unknown { // settled, or perhaps
 				w.bad[fmt.Sprint("bad ", i)]++
 			}
 			return
@@ -321,11 +321,12 @@ func (w *world) events(name string) keyseq.Events {
 		started := w.started[id]
 		delete(w.started, id)
 		w.mu.Unlock()
-		if always && !started && outcome != orderaudit.Settled {
+		doubt := outcome == orderaudit.Unknown
+		if (always || doubt) && !started && outcome != orderaudit.Settled {
 			// A policy settles what an earlier run has given back: the audit takes that for an attempt, or it would belong to the earlier one.
 			w.rec.Start(name, e.Delivery.Key, seqOf(e.Delivery.Message), 0).Return(outcome)
 		}
-		if started || always {
+		if started || always || doubt {
 			w.rec.End(name, e.Delivery.Key, seqOf(e.Delivery.Message), outcome)
 		}
 	}
