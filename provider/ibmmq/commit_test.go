@@ -115,6 +115,22 @@ func TestSecondSendFails(t *testing.T) {
 	}
 }
 
+// A wrong name behind a right one is found before anything is sent: the message stays held.
+func TestUnknownSecondTarget(t *testing.T) {
+	b := newBench(t)
+	b.send(b.queue, "1")
+	s := b.session(b.connect(b.factory(), jms.Subscription{}))
+	b.receive(s)
+	good := jms.Outgoing{Queue: b.other, Body: []byte("a")}
+	b.is(s.Commit(t.Context(), good, jms.Outgoing{Queue: b.unknown, Body: []byte("b")}), jms.ErrConfig, b.unknown, "2085")
+	if err := s.Commit(t.Context(), good, good); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.bodies(b.other) + "|" + b.bodies(b.queue); got != "a a|" {
+		t.Errorf("found %q", got)
+	}
+}
+
 // A rollback that fails is a loss, and never a commit by MQDISC (T11).
 func TestRollbackReasons(t *testing.T) {
 	for _, x := range []struct {

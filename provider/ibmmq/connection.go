@@ -31,6 +31,7 @@ type connection struct {
 	control      *control
 	capabilities jms.Capabilities
 	opening      chan struct{}
+	targets      sync.Map // names of queues that can be sent to
 	made         time.Time
 	lastSign     atomic.Int64 // of life, since made
 

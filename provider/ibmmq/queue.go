@@ -164,3 +164,25 @@ func (c *connection) CheckQueue(ctx context.Context, queue string) error {
 	}
 	return c.controlError(err)
 }
+
+// checkTargets looks, once for each queue, whether a commit of several messages names one that does not exist. If it were found out after the
+// first put only a rollback would undo that, and the task would run again for a wrong name.
+func (c *connection) checkTargets(ctx context.Context, out []jms.Outgoing) error {
+	if len(out) < 2 {
+		return nil
+	}
+	for i := range out {
+		name := out[i].Queue
+		if _, known := c.targets.Load(name); known {
+			continue
+		}
+		err := c.CheckQueue(ctx, name)
+		if errors.Is(err, jms.ErrConfig) {
+			return err
+		}
+		if err == nil {
+			c.targets.Store(name, true)
+		} // else the put tells
+	}
+	return nil
+}

@@ -21,6 +21,9 @@ func (s *session) Commit(ctx context.Context, out ...jms.Outgoing) error {
 			return err
 		}
 	}
+	if err := s.c.checkTargets(ctx, out); err != nil {
+		return err
+	}
 	for i := range out {
 		if e := s.send(&out[i]); e != nil {
 			return s.sendFailed(e, i > 0 || s.tainted)
