@@ -134,6 +134,9 @@ func (r *run) abandon(err error) {
 
 // linkLost is told by whoever notices first. Nothing starts from here on; supervise does the rest.
 func (r *run) linkLost(l *link, err error) {
+	if errors.Is(err, jms.ErrCommitUnknown) || errors.Is(err, jms.ErrRolledBack) {
+		err = fmt.Errorf("%w: %v", jms.ErrConnectionLost, err) // the outcome is that of one message and says nothing of the others
+	}
 	if !l.lose(err) {
 		return
 	}
