@@ -131,7 +131,9 @@ func TestH09_WhatCanNeverBeReadIsPoison(t *testing.T) {
 		if err := m.Run(r.Context()); !errors.Is(err, jms.ErrUnreadable) {
 			r.Errorf("Run: %v, want ErrUnreadable", err)
 		}
-		r.want("left", r.bodies(inQueue), "K2 K3")
+		if left := strings.Join(r.bodies(inQueue), " "); !strings.HasSuffix(left, "K2 K3") { // K1 may not have begun
+			r.Errorf("left: %s", left)
+		}
 	})
 }
 
