@@ -4,5 +4,7 @@
 //
 //	go test ./internal/simulation -run TestSeed -seed 4711 -v
 //
+// What the manager does in smaller schedules is recorded as observations of internal/model, which must be able to do the same (TestTraces).
+//
 // The package has no code but its tests.
 package simulation
