@@ -390,3 +390,30 @@ func TestT03_AFailureInTheMiddleEitherWay(t *testing.T) {
 		})
 	})
 }
+
+// Give-back goes from the newest to the oldest, so that whoever looks at the queue meanwhile never finds a later message in front of a missing one.
+func TestH03_GivesBackNewestFirst(t *testing.T) {
+	for _, p := range []memory.Profile{{Name: "plain"}, lateReturn(), memory.LikeIBMMQ()} {
+		t.Run(p.Name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.send("K", 1, 2, 3, 4, 5)
+				var back journal
+				failed := false
+				r.hook(func(c memory.Call) error {
+					switch {
+					case c.Kind == memory.CallCommit && !c.After && !failed:
+						failed = true
+						r.lossNow("session")
+						return jms.ErrSessionLost
+					case c.Kind == memory.CallRollback && !c.After && string(c.Message.Body) != "K.1":
+						back.add("%s", c.Message.Body)
+					}
+					return nil
+				})
+				r.manager(sleepy(time.Second)).start()
+				r.drainedSlowly()
+				r.want("given back", back.all(), "K.5 K.4 K.3 K.2")
+			}, p)
+		})
+	}
+}
