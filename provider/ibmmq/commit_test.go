@@ -115,6 +115,24 @@ func TestSecondSendFails(t *testing.T) {
 	}
 }
 
+// 2460 on a send is mq-golang-jms20's early deletion of a message handle: the message is built anew, and sent once.
+func TestSendIsBuiltAnew(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	s := b.session(b.connect(b.factory(), jms.Subscription{}))
+	b.fail("MQPUT1", 2460, 3)
+	out := jms.Outgoing{Queue: b.other, Body: []byte("a"), Properties: map[string]any{"n": 1, "raw": []byte{1}}}
+	if err := s.Commit(t.Context(), out); err != nil {
+		t.Fatal(err)
+	}
+	b.fail("MQPUT1", 2460, 1000)
+	b.is(s.Commit(t.Context(), out), jms.ErrBusy, "2460")
+	m := b.receive(b.session(b.connect(b.factory(), jms.Subscription{Queue: b.other})))
+	if m.Properties["n"] != int64(1) || len(m.Properties["raw"].([]byte)) != 1 {
+		t.Errorf("properties are %v", m.Properties)
+	}
+}
+
 // A wrong name behind a right one is found before anything is sent: the message stays held.
 func TestUnknownSecondTarget(t *testing.T) {
 	b := newBench(t)

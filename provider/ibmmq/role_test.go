@@ -118,6 +118,24 @@ func TestLostRole(t *testing.T) {
 	}
 }
 
+// H5, H18: the control connection hangs, as on a link that has gone dark. The role is given up sooner than the queue manager could notice.
+func TestHangingControlConnection(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	c := b.active("A")
+	b.hold("MQBACK", false)
+	select {
+	case <-c.Done():
+	case <-time.After(8 * time.Second):
+		t.Fatal("Done is not closed")
+	}
+	b.is(c.Err(), jms.ErrConnectionLost, "in time")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	b.is(c.Close(ctx), jms.ErrConnectionLost)
+	b.release()
+}
+
 // A reader that died without a word keeps the queue open until the queue manager notices: no clean start before.
 func TestCleanStartAfterASilentDeath(t *testing.T) {
 	b := newBench(t)
