@@ -203,6 +203,53 @@ func TestSnapshot_NamesTheKeysThatDoNotMove(t *testing.T) {
 	})
 }
 
+// curious is an error whose text asks the manager.
+type curious struct{ m *subject }
+
+func (e curious) Error() string {
+	report, _ := e.m.Explain("K")
+	return "asked, and heard of " + report.Key
+}
+
+// rude is an error that has no text to give.
+type rude struct{}
+
+func (rude) Error() string { panic("no words") }
+
+// What a task's error says is the user's code: it may call the manager or panic, and neither may hold up Explain, Snapshot or the message.
+func TestExplain_ErrorsAreUserCode(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("K", 0)
+		r.send("R", 0)
+		var m *subject
+		m = r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			switch {
+			case d.Attempt > 1:
+				return keyseq.DeadLetter(rude{})
+			case d.Key == "K":
+				return curious{m}
+			}
+			return rude{}
+		}, func(c *keyseq.Config) {
+			c.DeadLetterQueue, c.Retry.Backoff = deadQueue, keyseq.FixedBackoff(time.Minute)
+		})
+		m.start()
+		time.Sleep(time.Second)
+		for key, want := range map[string]string{"K": "asked, and heard of K", "R": "no words"} {
+			if report, _ := m.Explain(key); !strings.Contains(report.Reason, want) {
+				r.Errorf("%s: %s, want %q", key, report.Reason, want)
+			}
+		}
+		if s := m.Snapshot(); len(s.Blocked) != 2 {
+			r.Errorf("%+v", s)
+		}
+		r.drained()
+		if got := len(r.bodies(deadQueue)); got != 2 {
+			r.Errorf("%d dead letters, want 2", got)
+		}
+	})
+}
+
 // Blocked leaves out a key that only waits for a worker, and takes in the one that has it.
 func TestSnapshot_AReadyKeyIsNotBlocked(t *testing.T) {
 	bubble(t, func(r *rig) {

@@ -30,7 +30,8 @@ type history struct {
 	failures    int
 	first, last time.Time
 	err         error
-	refused     bool // err is of a settlement that was refused, not of an attempt
+	text        string // the first line of what err says; its method is the user's and must not be called under a lock
+	refused     bool   // err is of a settlement that was refused, not of an attempt
 }
 
 // attempts is how many attempts the task has seen.
@@ -51,7 +52,7 @@ func (h *held) overdue() bool {
 // failedOnce returns the history with one more failure; the old one is not changed, for others may be reading it.
 func (h *held) failedOnce(err error) *history {
 	now := time.Now()
-	next := &history{failures: 1, first: now, last: now, err: err}
+	next := &history{failures: 1, first: now, last: now, err: err, text: firstLine(err)}
 	if h.past != nil {
 		next.failures, next.first = h.past.failures+1, h.past.first
 	}

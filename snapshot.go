@@ -1,7 +1,6 @@
 package keyseq
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,14 +158,14 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 	var parts []string
 	if p := h.past; p != nil {
 		r.Err = p.err
-		what, why := fmt.Sprintf("attempt %s failed", m.ofAll(p.failures)), p.err
+		what := fmt.Sprintf("attempt %s failed", m.ofAll(p.failures))
 		switch {
 		case p.refused && h.pending != nil:
-			what, why = h.pending.kind.String()+" refused", errors.Unwrap(p.err)
+			what = h.pending.kind.String() + " refused"
 		case p.failures == 0:
 			what = "settlement failed"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), firstLine(why)))
+		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), p.text))
 		if most := m.cfg.Retry.MaxRetries; most != Unlimited && p.failures > most && h.pending == nil {
 			parts = append(parts, "retries are exhausted, the key is held")
 		}
