@@ -7,10 +7,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,14 +48,17 @@ func named(only string, side int) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	all = slices.DeleteFunc(all, func(m mutants.Mutant) bool {
+		return only != "" && !strings.Contains(m.Name, only) && m.Row != only
+	})
+	if err := unchanged(all); err != nil {
+		return 0, err
+	}
 	var mu sync.Mutex
 	counts := map[mutants.Outcome]int{}
 	begin := time.Now()
 	each(side, len(all), func(i int) bool {
 		m := all[i]
-		if only != "" && !strings.Contains(m.Name, only) && m.Row != only {
-			return true
-		}
 		changed, why := m.Apply(".")
 		outcome, text := mutants.Invalid, ""
 		if why == nil {
@@ -73,6 +78,21 @@ func named(only string, side int) (failed int, err error) {
 	})
 	fmt.Printf("%d caught, %d survived, %d invalid, in %v\n", counts[mutants.Caught], counts[mutants.Survived], counts[mutants.Invalid], time.Since(begin).Round(time.Second))
 	return counts[mutants.Survived] + counts[mutants.Invalid], nil
+}
+
+// unchanged makes sure that the tests pass without a fault: else nothing is caught.
+func unchanged(all []mutants.Mutant) error {
+	tests := map[string][]string{}
+	for _, m := range all {
+		tests[m.Pkg] = append(tests[m.Pkg], m.Test)
+	}
+	for pkg, names := range tests {
+		outcome, text, err := mutants.Run(context.Background(), ".", nil, "-timeout", "5m", "-run", "^("+strings.Join(names, "|")+")$", pkg)
+		if err != nil || outcome != mutants.Survived {
+			return errors.Join(fmt.Errorf("%s: without any fault the tests do not pass:\n%s", pkg, text), err)
+		}
+	}
+	return nil
 }
 
 // drawn runs random mutants. Survivors are printed, to be explained; they are no failure.
