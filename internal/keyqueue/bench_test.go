@@ -3,6 +3,7 @@ package keyqueue_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +16,8 @@ type message struct{}
 // wide is an item of the size that the manager keeps by value.
 type wide [12]uintptr
 
-// loads are sequences of keys, repeated as often as needed.
+// loads are sequences of keys, repeated as often as needed. Each message has a key string of its own, in the order in which they lie in
+// memory, as the messages that a client has just read do.
 var loads = []struct {
 	name string
 	keys func() []string
@@ -39,7 +41,7 @@ func uniform(n int) []string {
 	names, random := numbered(n), rand.New(rand.NewPCG(1, 2))
 	keys := make([]string, 1<<18)
 	for i := range keys {
-		keys[i] = names[random.IntN(n)]
+		keys[i] = strings.Clone(names[random.IntN(n)])
 	}
 	return keys
 }
@@ -49,7 +51,7 @@ func zipf() []string {
 	z := rand.NewZipf(random, 1.1, 1, uint64(len(names)-1))
 	keys := make([]string, 1<<18)
 	for i := range keys {
-		keys[i] = names[z.Uint64()]
+		keys[i] = strings.Clone(names[z.Uint64()])
 	}
 	return keys
 }

@@ -31,7 +31,7 @@ func TestHaltStopsEveryStart(t *testing.T) {
 // everything has the form of BlockWhere.
 func everything(view) bool { return true }
 
-func strings(items []item) (all []string) {
+func texts(items []item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.String())
 	}
@@ -51,10 +51,10 @@ func TestABlockedKeyGivesBackNewestFirst(t *testing.T) {
 		}
 		b.add("b") // joins the blocked key
 		slices.SortFunc(keys, func(x, y *queue) int { return int(x.Name()[0]) - int(y.Name()[0]) })
-		if got := strings(b.TakeBack(keys[0])); !slices.Equal(got, []string{"a.3", "a.2"}) {
+		if got := texts(b.TakeBack(keys[0])); !slices.Equal(got, []string{"a.3", "a.2"}) {
 			b.Errorf("of a: %v, want a.3 and a.2: a.1 runs", got)
 		}
-		if got := strings(b.TakeBack(keys[1])); !slices.Equal(got, []string{"b.3", "b.2", "b.1"}) {
+		if got := texts(b.TakeBack(keys[1])); !slices.Equal(got, []string{"b.3", "b.2", "b.1"}) {
 			b.Errorf("of b: %v, want all, newest first", got)
 		}
 		if s := b.Stats(); s.Held != 6 || s.Bytes != 10 || s.Blocked != 2 {
@@ -102,7 +102,7 @@ func TestATurnBlocksItsKey(t *testing.T) {
 					b.Fatalf("leaving %v, want a, once", got)
 				}
 				items := b.TakeBack(keys[0])
-				if got := strings(items); !slices.Equal(got, c.back) {
+				if got := texts(items); !slices.Equal(got, c.back) {
 					b.Errorf("given back %v, want %v", got, c.back)
 				}
 				b.Returned(len(items))
@@ -133,7 +133,7 @@ func TestAKeyBlockedOnceMoreIsNotReleased(t *testing.T) {
 		if b.Release(keys[0]) {
 			b.Fatal("released with an item that is to be given back")
 		}
-		if got := strings(b.TakeBack(keys[0])); !slices.Equal(got, []string{"a.1"}) {
+		if got := texts(b.TakeBack(keys[0])); !slices.Equal(got, []string{"a.1"}) {
 			b.Errorf("given back %v, want a.1", got)
 		}
 		b.Returned(1)
@@ -259,7 +259,7 @@ func TestDropAllForgetsWhatDoesNotRun(t *testing.T) {
 		marks = append(marks, b.Pin(pinned))
 		b.BlockWhere(func(v view) bool { return v.Name == "blocked" })
 		b.add("runs")
-		dropped := strings(b.DropAll())
+		dropped := texts(b.DropAll())
 		slices.Sort(dropped)
 		if want := []string{"blocked.1", "paused.1", "pinned.1", "ready.1", "runs.2"}; !slices.Equal(dropped, want) {
 			b.Errorf("dropped %v, want %v", dropped, want)

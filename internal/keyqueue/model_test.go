@@ -214,7 +214,7 @@ func (m *model) dropAll() {
 		}
 		*k = modelKey{items: k.items[:keep], running: k.running}
 	}
-	got = strings(m.DropAll())
+	got = texts(m.DropAll())
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
