@@ -195,6 +195,7 @@ func TestCounterexampleI_TheDeadlineOutlivesTheRun(t *testing.T) {
 				if err := end(m); err != nil {
 					r.Fatal(err)
 				}
+				time.Sleep(time.Second)
 				m.start()
 				r.drainedSlowly()
 				if got := strings.Join(j.all(), " "); got != "K.1 K.1 K.2" {
