@@ -14,7 +14,7 @@ func (r *run) reconnect() (*link, error) {
 	m := r.m
 	for {
 		if r.attempts > 0 {
-			pause := m.cfg.Reconnect(r.attempts)
+			pause := m.pause(m.cfg.Reconnect, r.attempts)
 			if !sleep(r.wanted, pause) {
 				return nil, nil
 			}

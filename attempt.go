@@ -35,8 +35,11 @@ func (m *SequenceManager) turn(w *worker, _ *keyQueue, h *held) keyqueue.Turn {
 	a := m.newAttempt(r, h)
 	w.Own.attempt.Store(a)
 	defer w.Own.attempt.Store(nil)
-	if h.session.link.lost.Load() { // lost before it could be told
+	switch { // before it could be told
+	case h.session.link.lost.Load():
 		return m.gone(h)
+	case r.want.Load() == wishAbort:
+		return keyqueue.Stay()
 	}
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Started }, MessageEvent{Delivery: &a.Delivery, Wait: a.started.Sub(h.receivedAt)})
@@ -112,7 +115,7 @@ func (r *run) failed(w *worker, h *held, a *attempt, err error, performed bool) 
 		}
 		return r.hold(h, a, err)
 	case verdictRetry:
-		pause = m.cfg.Retry.Backoff(past.failures)
+		pause = m.pause(m.cfg.Retry.Backoff, past.failures)
 	}
 	if m.cfg.Retry.MaxRetries != Unlimited && past.failures > m.cfg.Retry.MaxRetries {
 		return r.exhausted(w, h, a, err)
@@ -144,7 +147,7 @@ func (r *run) hold(h *held, a *attempt, err error) keyqueue.Turn {
 		m.log.Warn("a message that would be given up holds its key and is tried again: mend what fails, or set DeadLetterQueue or another OnExhausted",
 			"queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "on_exhausted", m.cfg.Retry.OnExhausted.String(), "error", err)
 	}
-	return r.retry(h, a, err, m.cfg.Retry.Backoff(h.attempts()))
+	return r.retry(h, a, err, m.pause(m.cfg.Retry.Backoff, h.attempts()))
 }
 
 // retry leaves the message where it is until its next attempt. While the run is draining it goes back instead.

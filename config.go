@@ -158,7 +158,13 @@ func (c *Config) checkHold(hold time.Duration) (errs []error) {
 		return errs
 	}
 	// With jitter the longest pause is a matter of luck; the one before a far retry is drawn often enough to be seen.
-	for n := 1; n <= 64 && (c.Retry.MaxRetries == Unlimited || n <= max(c.Retry.MaxRetries, 1)); n++ {
+	n := 0
+	defer func() {
+		if v := recover(); v != nil {
+			errs = append(errs, &ConfigError{"Retry.Backoff", fmt.Sprintf("panics for retry %d: %v: give it an answer for every number", n, v)})
+		}
+	}()
+	for n = 1; n <= 64 && (c.Retry.MaxRetries == Unlimited || n <= max(c.Retry.MaxRetries, 1)); n++ {
 		if d := c.Retry.Backoff(n); d > hold {
 			return append(errs, &ConfigError{"Retry.Backoff", fmt.Sprintf("pauses %v before retry %d, longer than MaxHold %v: the message would be given back meanwhile; shorten the pause or lengthen what the broker allows", d, n, hold)})
 		}

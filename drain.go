@@ -41,8 +41,8 @@ func (r *run) dropLink(l *link, why error) {
 		return
 	}
 	m := r.m
-	lost := !l.lose(why)
-	m.d.Halt()
+	lost := !l.lose(why, m.d.Halt)
+	m.d.Halt() // again, if it was lost before: serve may have resumed at that moment
 	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: connection closed: %w", m.queue, why))
 	r.lossBegins()
 	err := m.closeLink(l)
@@ -58,7 +58,7 @@ func (r *run) dropLink(l *link, why error) {
 		m.gone(&h)
 	}
 	r.lossEnds(delay)
-	if l.served.Load() && (!lost || time.Since(l.since) >= settledAfter) {
+	if time.Since(l.since) >= settledAfter || l.served.Load() && !lost {
 		r.attempts = 0 // the next try is made at once; a link that breaks as soon as it stands must not make a storm
 	}
 }

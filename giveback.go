@@ -92,6 +92,7 @@ func (r *run) giveBack() {
 // giveBackOne rolls back one message; false if it was lost on the way.
 func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	m, s := r.m, h.session
+	r.lastRound.Store(time.Now().UnixNano()) // each may take CallTimeout
 	m.memory.remember(m.stableID(h), h.past)
 	if p := h.pending; p != nil && p.kind == settleCommit {
 		m.onError(r, p.attempt, fmt.Errorf("keyseq: queue %q, key %q: given back before it could be settled: %w", m.queue, h.key, jms.ErrRolledBack), true)

@@ -33,13 +33,15 @@ type link struct {
 	served atomic.Bool // it has delivered a message
 }
 
-// lose marks the link; true for the first caller.
-func (l *link) lose(err error) bool {
+// lose marks the link; true for the first caller. halt is called before anybody can see the mark: a halt that came later could hit what the
+// next link has started, and nobody would lift it.
+func (l *link) lose(err error, halt func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost.Load() {
 		return false
 	}
+	halt()
 	l.err = err
 	l.lost.Store(true)
 	close(l.gone)
@@ -140,8 +142,11 @@ func (r *run) watch(l *link) {
 		select {
 		case <-done:
 			err := l.conn.Err()
-			if !errors.Is(err, jms.ErrConnectionLost) {
-				err = fmt.Errorf("%w: %w", jms.ErrConnectionLost, errors.Join(err))
+			switch {
+			case err == nil:
+				err = jms.ErrConnectionLost
+			case !errors.Is(err, jms.ErrConnectionLost):
+				err = fmt.Errorf("%w: %w", jms.ErrConnectionLost, err)
 			}
 			r.linkLost(l, err)
 		case <-l.closed:

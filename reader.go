@@ -163,7 +163,7 @@ func (rd *reader) again(wrapped, err error, failures *int) bool {
 		rd.r.linkLost(rd.l, fmt.Errorf("%w: reading failed %d times in a row: %w", jms.ErrConnectionLost, *failures, err))
 		return false
 	}
-	pause := rd.r.m.cfg.Reconnect(*failures)
+	pause := rd.r.m.pause(rd.r.m.cfg.Reconnect, *failures)
 	rd.r.m.log.Warn("reading failed; trying again", "queue", rd.r.m.queue, "retry_in", pause, "error", err)
 	return sleep(rd.ctx, pause)
 }

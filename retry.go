@@ -21,8 +21,18 @@ type RetryPolicy struct {
 }
 
 // Backoff gives the pause before retry n, counted from 1. It runs on workers' goroutines, at once for many keys, and must be quick.
-// A negative result is taken for 0.
+// A negative result is taken for 0. A panic is logged, and the pause is a minute.
 type Backoff func(n int) time.Duration
+
+// pauseInstead is taken where a Backoff panics: the longest of the default policy.
+const pauseInstead = time.Minute
+
+// pause asks a Backoff, which is user code: a step that is not there must not end the process.
+func (m *SequenceManager) pause(backoff Backoff, n int) time.Duration {
+	pause := pauseInstead
+	m.guard("Backoff", func() { pause = backoff(n) })
+	return pause
+}
 
 // FixedBackoff always pauses for d.
 func FixedBackoff(d time.Duration) Backoff {

@@ -68,22 +68,28 @@ func (r *run) ring() {
 	}
 }
 
-// wish asks for an end; a stronger wish overrules a weaker one.
+// wish asks for an end; a stronger wish overrules a weaker one, and the end all of them: see over.
 func (r *run) wish(w int32) {
-	for {
-		old := r.want.Load()
-		if old >= w {
-			return
-		}
-		if r.want.CompareAndSwap(old, w) {
-			break
-		}
+	r.mu.Lock()
+	if r.want.Load() >= w {
+		r.mu.Unlock()
+		return
 	}
 	if w >= wishShutdown {
 		r.m.d.Halt() // nothing starts while the outstanding Receive comes to its end; drain decides what may go on
 	}
+	r.want.Store(w)
+	r.mu.Unlock()
 	r.wake()
 	r.ring()
+}
+
+// over is called when the run has ended: a wish whose goroutine was held up must not halt what the next run starts.
+func (r *run) over() {
+	r.mu.Lock()
+	r.want.Store(wishAbort)
+	r.mu.Unlock()
+	r.wake()
 }
 
 // fail ends the run with an error, as Shutdown within DrainTimeout.
@@ -123,7 +129,7 @@ func (r *run) orderly() error {
 // abandon ends a run that never began.
 func (r *run) abandon(err error) {
 	m := r.m
-	r.wake()
+	r.over()
 	m.mu.Lock()
 	m.runErr = err
 	m.mu.Unlock()
@@ -137,10 +143,9 @@ func (r *run) linkLost(l *link, err error) {
 	if errors.Is(err, jms.ErrCommitUnknown) || errors.Is(err, jms.ErrRolledBack) {
 		err = fmt.Errorf("%w: %v", jms.ErrConnectionLost, err) // the outcome is that of one message and says nothing of the others
 	}
-	if !l.lose(err) {
+	if !l.lose(err, r.m.d.Halt) {
 		return
 	}
-	r.m.d.Halt()
 	r.m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", r.m.queue, err))
 	r.m.log.Warn("connection lost: everything held comes again; reconnecting", "queue", r.m.queue, "error", err)
 	if now := r.m.current.Load(); now != nil { // a link kept by Stop may be used by a later run
@@ -224,10 +229,10 @@ func (r *run) serve(l *link) error {
 			}
 			continue // with what it brought, or lost
 		case rd == nil && !wholeQueue:
+			m.setState(r.readingState(l), nil) // before the first message can confirm it
 			m.d.Resume()
 			rd = r.startReader(l)
 			calls = 0
-			m.setState(r.readingState(l), nil)
 		case rd != nil && (rd.calls.Load() != calls || calls%2 == 0):
 			calls, since = rd.calls.Load(), time.Now()
 		case rd != nil && time.Since(since) >= m.cfg.CallTimeout:
@@ -296,7 +301,7 @@ func (r *run) readingState(l *link) State {
 // finish ends the run, when nothing of it is left but calls that do not return.
 func (r *run) finish() {
 	m := r.m
-	r.wake()
+	r.over()
 	r.mu.Lock()
 	err := r.failure
 	if r.late != nil {

@@ -81,6 +81,7 @@ func NewSequenceManager(queue string, factory jms.ConnectionFactory, listener Li
 			p = append(p, err)
 		}
 	}
+	p.add(cfg.DeadLetterQueue == "" || cfg.DeadLetterQueue != queue, "DeadLetterQueue", "is %q, the queue that is read: what is given up would come again for ever; name another one", queue)
 	cfg.check(&p)
 	if len(p) > 0 {
 		return nil, errors.Join(p...)
@@ -124,7 +125,7 @@ func (m *SequenceManager) Run(ctx context.Context) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.DrainTimeout)
 	defer cancel()
-	if err := m.end(drain, r, wishShutdown); err != nil {
+	if err := m.end(drain, r, wishShutdown); err != nil && r.err() == nil {
 		return err
 	}
 	return r.result()
@@ -154,23 +155,25 @@ func (m *SequenceManager) Start(ctx context.Context) error {
 	go r.supervise(l)
 	select {
 	case <-r.up:
-		if r.err() != nil {
-			<-r.ended
-			return r.result()
+		if r.err() == nil {
+			return nil
 		}
-		return nil
+	case <-r.ended:
+	case <-ctx.Done():
+	}
+	select {
 	case <-r.ended:
 		return r.result()
 	case <-ctx.Done():
-		r.wish(wishShutdown)
-		grace := time.NewTimer(cancelGrace)
-		defer grace.Stop()
-		select {
-		case <-r.ended:
-		case <-grace.C: // a call does not return
-		}
-		return fmt.Errorf("keyseq: queue %q: start: %w", m.queue, ctx.Err())
 	}
+	r.wish(wishShutdown)
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	select {
+	case <-r.ended:
+	case <-grace.C: // a call or a callback does not return
+	}
+	return fmt.Errorf("keyseq: queue %q: start: %w", m.queue, ctx.Err())
 }
 
 // begin makes the run that is the present one, unless there is one.
@@ -280,7 +283,8 @@ func (m *SequenceManager) Done() <-chan struct{} {
 	return m.done
 }
 
-// Err says why the last run ended: what Run returned or would have. It is nil while running and after Stop and Shutdown.
+// Err is the failure that ended the last run (jms.ErrConfig, StopAll, an ActionStop), or why Start could not begin one. It is nil while running and
+// after an end that was asked for, also one that had to cancel tasks: that is what Run, Stop and Shutdown return.
 func (m *SequenceManager) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

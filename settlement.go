@@ -46,7 +46,7 @@ func (r *run) perform(w *worker, h *held, s *settlement) keyqueue.Turn {
 	w.Own.end()
 	switch {
 	case err == nil:
-		return r.settled(h, s)
+		return r.settled(w, h, s)
 	case jms.EndsSession(err) || l.lost.Load():
 		return r.unsettled(h, s, err)
 	}
@@ -54,9 +54,11 @@ func (r *run) perform(w *worker, h *held, s *settlement) keyqueue.Turn {
 }
 
 // settled is the good end.
-func (r *run) settled(h *held, s *settlement) keyqueue.Turn {
+func (r *run) settled(w *worker, h *held, s *settlement) keyqueue.Turn {
 	m, l := r.m, h.session.link
 	m.memory.forget(m.stableID(h))
+	w.Exit = keyqueue.Done() // whatever an event func does to the goroutine
+	l.pool.put(h.session)
 	switch s.kind {
 	case settleCommit:
 		m.counters.committed.Add(1)
@@ -72,7 +74,6 @@ func (r *run) settled(h *held, s *settlement) keyqueue.Turn {
 		m.log.Warn("message discarded", "queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "error", s.reason)
 		m.tell(func(e *Events) func(MessageEvent) { return e.Discarded }, MessageEvent{Delivery: m.overDelivery(h), Err: s.reason})
 	}
-	l.pool.put(h.session)
 	return keyqueue.Done()
 }
 
@@ -117,19 +118,20 @@ func (r *run) refused(w *worker, h *held, s *settlement, err error) keyqueue.Tur
 	if s.kind == settleCommit && !errors.Is(err, jms.ErrBusy) {
 		return r.failed(w, h, s.attempt, fmt.Errorf("keyseq: queue %q, key %q, message %q: settlement refused: %w: %w", m.queue, h.key, h.msg.ID, jms.ErrRolledBack, err), true)
 	}
+	refusal, text := fmt.Errorf("%s refused: %w", s.kind, err), firstLine(err)
 	m.d.Update(func() {
 		h.pending = s
 		past := history{first: time.Now()}
 		if h.past != nil {
 			past = *h.past
 		}
-		past.last, past.err, past.refused = time.Now(), fmt.Errorf("%s refused: %w", s.kind, err), true
+		past.last, past.err, past.text, past.refused = time.Now(), refusal, text, true
 		h.past = &past
 	})
 	if r.draining.Load() {
 		return keyqueue.Stay()
 	}
-	pause := max(m.cfg.Retry.Backoff(s.tries), minSettlePause)
+	pause := max(m.pause(m.cfg.Retry.Backoff, s.tries), minSettlePause)
 	m.log.Warn("settlement refused; its key waits and it is tried again: see whether the target queue is full, inhibited or missing", "queue", m.queue, "key", h.key, "message", h.msg.ID, "settlement", s.kind.String(), "retry_in", pause, "error", err)
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Retrying }, MessageEvent{Delivery: m.overDelivery(h), Next: time.Now().Add(pause), Err: err})
