@@ -35,7 +35,6 @@ type controls struct {
 	backOut     func(count int) int
 	breakOldest func(count int, noticed bool)
 	handles     func() int
-	latency     func(d time.Duration)
 	limit       func(most, code int)
 	detect      func(after time.Duration)
 	notice      func()
