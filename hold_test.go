@@ -108,6 +108,46 @@ func TestH10_AHeadThatIsRetriedForHoursIsGivenBack(t *testing.T) {
 	}
 }
 
+// H10: where only closing the connection gives back, what runs is settled first, for DrainTimeout: nothing is interrupted and nothing done twice.
+func TestH10_WhatRunsIsSettledBeforeTheConnectionIsClosed(t *testing.T) {
+	for _, p := range []memory.Profile{memory.LikeRabbitMQ(), memory.LikeQuorum(), {Name: "closes", Rollback: memory.RollbackLosesConnection}} {
+		t.Run(p.Name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				for n := range 300 {
+					r.send("K", n)
+				}
+				for n := range 10 {
+					r.send("L", n)
+				}
+				var j, interrupted journal
+				m := r.manager(starts(&j, func(ctx context.Context, d *keyseq.Delivery) error {
+					length := time.Second
+					if d.Key == "L" {
+						length = 25 * time.Second
+					}
+					select {
+					case <-time.After(length):
+						return nil
+					case <-ctx.Done():
+						interrupted.add("%s", d.Body)
+						return ctx.Err()
+					}
+				}), func(c *keyseq.Config) {
+					c.MaxInFlight = 400
+					c.TaskTimeout, c.MaxHold, c.DrainTimeout = 30*time.Second, 40*time.Second, 30*time.Second
+				}).start()
+				r.drainedSlowly()
+				if m.Snapshot().RolledBack == 0 {
+					r.Error("nothing was given back: the test shows nothing")
+				}
+				if n := len(j.all()); n != 310 || len(interrupted.all()) != 0 {
+					r.Errorf("%d tasks for 310 messages, interrupted %v", n, interrupted.all())
+				}
+			}, p)
+		})
+	}
+}
+
 // H10: a pause or a task that could outlast the hold is refused at Start, with both numbers.
 func TestH10_PausesLongerThanTheHoldAreRefused(t *testing.T) {
 	bubble(t, func(r *rig) {

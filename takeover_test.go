@@ -101,6 +101,9 @@ func TestCounterexampleF_TheRoleIsReleasedAfterTheWait(t *testing.T) {
 				if err := end(a); err != nil {
 					r.Fatal(err)
 				}
+				if kept := time.Since(when.of("A", "K.1")); kept < 10*time.Second+r.profile.ReturnDelay {
+					r.Errorf("A has given up its role %v after the loss, while its message was locked", kept-10*time.Second)
+				}
 				r.drainedSlowly()
 				if waited := when.of("B", "K.1").Sub(when.of("A", "K.1")); waited < 10*time.Second+r.profile.ReturnDelay {
 					r.Errorf("B began K.1 after %v", waited)
