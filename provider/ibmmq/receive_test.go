@@ -86,6 +86,26 @@ func TestReceiveBeginsAnew(t *testing.T) {
 	}
 }
 
+// An operator inhibits the queue for reading, also while a Receive waits, and enables it again.
+func TestInhibitedQueue(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	s := b.session(b.connect(b.factory(), jms.Subscription{}))
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := s.Receive(context.Background())
+		waiting <- err
+	}()
+	b.soon("it waits", func() bool { return b.waiters(b.queue) == 1 })
+	b.define(b.queue + ":get=0")
+	b.is(<-waiting, jms.ErrBusy, "2016", "GET(ENABLED)")
+	b.send(b.queue, "1")
+	b.define(b.queue + ":get=1")
+	if m := b.receive(s); string(m.Body) != "1" {
+		t.Errorf("received %s", m.Body)
+	}
+}
+
 // A queue that is deleted is a matter of configuration once opening it says so.
 func TestReceiveFromADeletedQueue(t *testing.T) {
 	b := newBench(t)
