@@ -3,12 +3,12 @@
 // was broken or a message lost.
 //
 //	docker compose up -d --wait        # IBM's developer image, with compose.yaml of this directory
-//	GOWORK=off go run .                # load, consume, audit
+//	go run .                           # load, consume, audit
 //
 // The parts also run alone; start a second consumer, and one of them is active while the other stands by:
 //
-//	GOWORK=off go run . load
-//	GOWORK=off go run . consume        # until interrupted
+//	go run . load
+//	go run . consume                   # until interrupted
 //
 // docs/ibmmq.md says what must be installed. MQ_CONNECTIONS, MQ_QUEUE_MANAGER, MQ_CHANNEL, MQ_USER and MQ_PASSWORD lead to another
 // queue manager.
