@@ -83,6 +83,10 @@ func (c *connection) CleanStart(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n, known := v[mqi.MQIA_OPEN_INPUT_COUNT].(int32)
+	if n > 0 && c.lockQueue == "" {
+		c.sub.Logger.Warn("the queue is open for input elsewhere: by a reader that is gone, or by one that lives, and then order holds only within each; SingleActiveConsumer lets one work at a time",
+			"queue", c.sub.Queue, "open_input_count", n)
+	}
 	return known && n == 0, nil
 }
 

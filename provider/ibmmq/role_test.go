@@ -3,6 +3,8 @@ package ibmmq_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,6 +169,23 @@ func TestNoElection(t *testing.T) {
 	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.LockQueue = b.unknown }), jms.Subscription{})
 	if err := c.(jms.Elector).AwaitActive(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// User report 6 without a single active consumer: a second reader is told that it is not alone.
+func TestSecondReaderIsWarned(t *testing.T) {
+	b := newBench(t)
+	b.session(b.connect(b.factory(), jms.Subscription{}))
+	var log strings.Builder
+	var mu sync.Mutex
+	second := b.connect(b.factory(), jms.Subscription{Logger: textLogger(&mu, &log)})
+	if clean, err := second.(jms.CleanStarter).CleanStart(t.Context()); err != nil || clean {
+		t.Errorf("CleanStart = %t, %v", clean, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.Contains(log.String(), "SingleActiveConsumer") {
+		t.Errorf("the log is %q", log.String())
 	}
 }
 
