@@ -145,8 +145,8 @@ func TestExplain_SaysWhyAKeyDoesNotMove(t *testing.T) {
 				if report.Key != "K" || report.MessageID == "" || report.Attempt != c.attempt {
 					r.Errorf("key %q, message %q, attempt %d; want K, its head, %d", report.Key, report.MessageID, report.Attempt, c.attempt)
 				}
-				if next := report.NextAttempt; c.next > 0 && next.Sub(time.Now()) != c.next || c.next == 0 && !next.IsZero() {
-					r.Errorf("next attempt %v from now, want %v", next.Sub(time.Now()), c.next)
+				if next := report.NextAttempt; c.next > 0 && time.Until(next) != c.next || c.next == 0 && !next.IsZero() {
+					r.Errorf("next attempt %v from now, want %v", time.Until(next), c.next)
 				}
 				must(0, r.broker.InhibitPut(deadQueue, false))
 				r.broker.SetHook(nil)
