@@ -6,6 +6,7 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 )
 
 // Message is one message of a load.
@@ -67,7 +68,7 @@ func load(name string, key func(i int) int) Load {
 		if names[k] == "" {
 			names[k] = fmt.Sprintf("order-%08d", k)
 		}
-		l.Messages[i] = Message{names[k], i}
+		l.Messages[i] = Message{strings.Clone(names[k]), i} // a string of its own, as a received message has
 	}
 	return l
 }

@@ -10,14 +10,14 @@
 // # Why one lock
 //
 // All state is under one mutex, held for some tens of nanoseconds and twice a message: when it is added and when its turn ends, which
-// also takes the next key. Measured on two cores this beats 64 locked shards with a ready channel (1.1 to 1.8 times), and it is
+// also takes the next key. Measured with prototypes on two cores this beats 64 locked shards with a ready channel (1.1 to 1.8 times), and it is
 // what makes blocking, giving back and dropping a key atomic. Nothing waits while it holds the lock, and no callback runs under it
 // but the short ones whose documentation says so.
 //
 // # Why persistent workers
 //
 // Starting a goroutine or parking one costs 120 to 250 ns each, more than a whole turn, and a goroutine per message grows its stack anew
-// every time (3 to 4 µs with a handler that needs 16 KB). Workers are started on demand, parked last in first out, and woken one
+// every time (with a handler that needs 16 KB it costs five times as much as the whole way through here; see docs/benchmarks.md). Workers are started on demand, parked last in first out, and woken one
 // at a time: who takes a key and leaves others ready wakes the next one. So a burst of empty tasks is handled by one
 // worker that never parks, and blocking tasks still fan out to all of them.
 package keyqueue
