@@ -321,7 +321,7 @@ func (w *world) events(name string) keyseq.Events {
 		started := w.started[id]
 		delete(w.started, id)
 		w.mu.Unlock()
-		doubt := outcome == orderaudit.Unknown
+		doubt := outcome == orderaudit.Unknown && w.s.deliveries > 0
 		if (always || doubt) && !started && outcome != orderaudit.Settled {
 			// A policy settles what an earlier run has given back: the audit takes that for an attempt, or it would belong to the earlier one.
 			w.rec.Start(name, e.Delivery.Key, seqOf(e.Delivery.Message), 0).Return(outcome)
