@@ -108,6 +108,47 @@ func TestH10_AHeadThatIsRetriedForHoursIsGivenBack(t *testing.T) {
 	}
 }
 
+// H10: what waits, for its next attempt or behind a long task, goes back when MaxHold is over, not when its turn comes.
+func TestH10_WhatWaitsGoesBackInTime(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.send("pause", 1)
+		r.send("behind", 1, 2)
+		back := map[string]time.Duration{}
+		began := time.Now()
+		m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			if time.Since(began) > time.Minute {
+				return nil
+			}
+			if d.Key == "pause" {
+				time.Sleep(20 * time.Second)
+				return keyseq.RetryAfter(39*time.Second, errors.New("down"))
+			}
+			time.Sleep(59 * time.Second) // deaf, and longer than allowed
+			return nil
+		}, func(c *keyseq.Config) {
+			c.TaskTimeout, c.MaxHold = 39*time.Second, 40*time.Second
+			c.Events = append(c.Events, keyseq.Events{RolledBack: func(e keyseq.MessageEvent) {
+				r.locked(func() {
+					if body := string(e.Delivery.Body); back[body] == 0 {
+						back[body] = time.Since(began)
+					}
+				})
+			}})
+		}).start()
+		r.drainedSlowly()
+		r.locked(func() {
+			for _, body := range []string{"pause.1", "behind.2"} {
+				if at := back[body]; at < 40*time.Second || at > 42*time.Second {
+					r.Errorf("%s was given back after %v, want 40 s", body, at)
+				}
+			}
+		})
+		if s := m.Snapshot(); s.Committed != 3 {
+			r.Errorf("%+v", s)
+		}
+	})
+}
+
 // H10: where only closing the connection gives back, what runs is settled first, for DrainTimeout: nothing is interrupted and nothing done twice.
 func TestH10_WhatRunsIsSettledBeforeTheConnectionIsClosed(t *testing.T) {
 	for _, p := range []memory.Profile{memory.LikeRabbitMQ(), memory.LikeQuorum(), {Name: "closes", Rollback: memory.RollbackLosesConnection}} {

@@ -358,3 +358,33 @@ func TestT32_NothingIsLostUnderRandomFailures(t *testing.T) {
 		})
 	})
 }
+
+// H23: a ReturnDelay that the user sets counts instead of the provider's, be it longer or shorter.
+func TestH23_TheUsersReturnDelayCounts(t *testing.T) {
+	for _, p := range []memory.Profile{{Name: "plain"}, {Name: "late", ReturnDelay: 10 * time.Minute}} {
+		t.Run(p.Name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.unjudged = true // shorter than the broker's is the user's own risk
+				r.send("K", 1)
+				var lost time.Time
+				r.failCommit("K.1", 1, jms.ErrSessionLost, func() { lost = time.Now() })
+				var at []time.Time
+				r.manager(func(context.Context, *keyseq.Delivery) error {
+					r.locked(func() { at = append(at, time.Now()) })
+					return nil
+				}, func(c *keyseq.Config) { c.ReturnDelay = time.Minute }).start()
+				time.Sleep(time.Second)
+				r.send("K", 2)
+				time.Sleep(2 * time.Minute)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if len(at) < 2 {
+					r.Fatalf("%d tasks have begun", len(at))
+				}
+				if waited := at[1].Sub(lost); waited < time.Minute || waited > time.Minute+time.Second {
+					r.Errorf("the next task of the key began %v after the loss, want a minute", waited)
+				}
+			}, p)
+		})
+	}
+}
