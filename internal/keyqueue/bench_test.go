@@ -66,12 +66,22 @@ func BenchmarkDispatch(b *testing.B) {
 			benchmarkDispatch(b, keys, func(i int) *message { return &items[i] })
 		})
 	}
+	b.Run("alone", func(b *testing.B) { // without keys: each item has one of its own, that nothing joins
+		benchmarkAdding(b, func(d *keyqueue.Dispatcher[*message, int], _ int) { d.AddAlone("", nil, 100) })
+	})
 	b.Run("wide/1k", func(b *testing.B) {
 		benchmarkDispatch(b, uniform(1000), func(int) wide { return wide{} })
 	})
 }
 
 func benchmarkDispatch[T any](b *testing.B, keys []string, item func(int) T) {
+	benchmarkAdding(b, func(d *keyqueue.Dispatcher[T, int], i int) {
+		at := i & (len(keys) - 1)
+		d.Add(keys[at], item(at), 100)
+	})
+}
+
+func benchmarkAdding[T any](b *testing.B, add func(d *keyqueue.Dispatcher[T, int], i int)) {
 	done, all := atomic.Int64{}, make(chan struct{})
 	d := keyqueue.New(100, func(*keyqueue.Worker[T, int], *keyqueue.Key[T], *T) keyqueue.Turn {
 		if done.Add(1) == int64(b.N) {
@@ -87,8 +97,7 @@ func benchmarkDispatch[T any](b *testing.B, keys []string, item func(int) T) {
 		for !d.Reserve() {
 			<-d.Room()
 		}
-		at := i & (len(keys) - 1)
-		d.Add(keys[at], item(at), 100)
+		add(d, i)
 	}
 	<-all
 	b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
