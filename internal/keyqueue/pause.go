@@ -2,6 +2,7 @@ package keyqueue
 
 import (
 	"container/heap"
+	"math"
 	"time"
 )
 
@@ -44,7 +45,8 @@ func (h *pauseHeap[T]) stop() {
 func (d *Dispatcher[T, W]) pause(k *Key[T], length time.Duration) {
 	h := &d.pauses
 	k.state = statePaused
-	k.due = h.now() + int64(max(length, 0))
+	now := h.now()
+	k.due = now + min(int64(max(length, 0)), math.MaxInt64-now) // "for ever" is not "at once"
 	heap.Push(h, k)
 	if h.keys[0] == k {
 		d.arm()

@@ -156,6 +156,10 @@ func (d *Dispatcher[T, W]) Detach(w *Worker[T, W], turn uint64) bool {
 		w.detached = true
 		d.running--
 		d.loose++
+		if w.key.tries == 0 { // what is stuck needs no worker: it must not keep others out of the window
+			w.key.tries = 1
+			d.room.fresh--
+		}
 		other, spawn = d.wakeForReady()
 		d.ring()
 	}
