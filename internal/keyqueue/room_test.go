@@ -102,6 +102,7 @@ func TestKeysThatAreRetriedAreNotFresh(t *testing.T) {
 			b.add(fmt.Sprint("f", i))
 			time.Sleep(30 * time.Second) // it has failed at least once
 		}
+		b.wait() // not in the moment between two attempts
 		if s := b.Stats(); s.Ready+s.Running < 20 {
 			b.Fatalf("%+v: want all failing keys ready or running", s)
 		}
