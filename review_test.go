@@ -77,6 +77,7 @@ func TestReview_NothingIsReceivedBeforeTheStateIsTold(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.send("K", 1, 2)
 		var m *subject
+		var told atomic.Bool
 		var early atomic.Uint64
 		m = r.manager(quick, func(c *keyseq.Config) {
 			c.SingleActiveConsumer = true
@@ -84,13 +85,14 @@ func TestReview_NothingIsReceivedBeforeTheStateIsTold(t *testing.T) {
 				if to == keyseq.StateUnconfirmed {
 					time.Sleep(time.Second)
 					early.Add(m.Snapshot().Received)
+					told.Store(true)
 				}
 			}})
 		})
 		m.start()
 		r.drained()
-		if early.Load() > 0 || m.State() != keyseq.StateActive {
-			r.Errorf("%d messages were received before the state was told; it now is %v", early.Load(), m.State())
+		if !told.Load() || early.Load() > 0 || m.State() != keyseq.StateActive {
+			r.Errorf("told: %t, after %d messages were received; the state now is %v", told.Load(), early.Load(), m.State())
 		}
 	}, memory.Queue{Name: inQueue, SingleActiveConsumer: true}, memory.LikeRabbitMQ())
 }
