@@ -80,7 +80,10 @@ func TestHealth_AFailedRunIsNotLive(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.send("K", 0)
 		reason := errors.New("the ledger is corrupt")
-		m := r.manager(func(context.Context, *keyseq.Delivery) error { return keyseq.StopAll(reason) }).start()
+		m := r.manager(func(context.Context, *keyseq.Delivery) error { return keyseq.StopAll(reason) })
+		if err := m.Start(r.Context()); err != nil && !errors.Is(err, reason) { // it may end before Start has returned
+			r.Fatal(err)
+		}
 		<-m.Done()
 		if err := m.Live(); !errors.Is(err, reason) {
 			r.Errorf("Live says %v, want the reason", err)
