@@ -19,13 +19,18 @@ type attempt struct {
 	took    time.Duration
 }
 
+// afterExit is the pause of a key one of whose callbacks has ended the worker's goroutine (runtime.Goexit; t.FailNow does) before anything was
+// decided: no message is lost by it, and no core. What was decided is done all the same: Exit says it before the user is told.
+const afterExit = time.Second
+
 // turn is the dispatcher's callback: the head of a key gets its attempt, or what remained to be done of an earlier one.
 func (m *SequenceManager) turn(w *worker, _ *keyQueue, h *held) keyqueue.Turn {
-	w.Exit = keyqueue.Again(0)
+	w.Exit = keyqueue.Again(afterExit)
 	w.Own.enter()
 	r := m.current.Load()
 	switch {
 	case h.session.link.lost.Load():
+		w.Exit = keyqueue.Done()
 		return m.gone(h)
 	case h.overdue():
 		return keyqueue.Stay()
@@ -37,6 +42,7 @@ func (m *SequenceManager) turn(w *worker, _ *keyQueue, h *held) keyqueue.Turn {
 	defer w.Own.attempt.Store(nil)
 	switch { // before it could be told
 	case h.session.link.lost.Load():
+		w.Exit = keyqueue.Done()
 		return m.gone(h)
 	case r.want.Load() == wishAbort:
 		return keyqueue.Stay()
@@ -87,6 +93,7 @@ func (r *run) conclude(w *worker, h *held, a *attempt, err error) keyqueue.Turn 
 	if interrupted != nil {
 		// Not the task's failure: nothing is counted.
 		if h.session.link.lost.Load() {
+			w.Exit = keyqueue.Done()
 			return m.gone(h)
 		}
 		return keyqueue.Stay()

@@ -55,7 +55,7 @@ func (r *run) dropLink(l *link, why error) {
 	}
 	r.leaving = nil
 	for _, h := range m.d.DropAll() {
-		m.gone(&h)
+		m.rareCallback(func() { m.gone(&h) })
 	}
 	r.lossEnds(delay)
 	if time.Since(l.since) >= settledAfter || l.served.Load() && !lost {
@@ -183,7 +183,7 @@ func (r *run) waitForZombies(l *link) {
 		}
 		if s.Running == 0 && s.Detached == 0 {
 			for _, h := range m.d.DropAll() {
-				m.gone(&h)
+				m.rareCallback(func() { m.gone(&h) })
 			}
 			continue
 		}

@@ -57,10 +57,16 @@ func (m *SequenceManager) guard(what string, call func()) {
 	call()
 }
 
-// rareCallback runs an event func that may be told on any goroutine, also on the caller's of Start: it is noted that this one is inside.
+// rareCallback runs user code on a goroutine of its own and waits for it: whatever that does to its goroutine, the caller's goes on. It is noted that
+// this one is inside a callback.
 func (m *SequenceManager) rareCallback(call func()) {
-	id := goroutineID()
-	m.callers.Store(id, true)
-	defer m.callers.Delete(id)
-	m.guard("event func", call)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		id := goroutineID()
+		m.callers.Store(id, true)
+		defer m.callers.Delete(id)
+		m.guard("callback", call)
+	}()
+	<-done
 }

@@ -34,7 +34,7 @@ func (k settleKind) String() string {
 func (r *run) perform(w *worker, h *held, s *settlement) keyqueue.Turn {
 	m, l := r.m, h.session.link
 	if l.lost.Load() {
-		return r.unsettled(h, s, l.cause())
+		return r.unsettled(w, h, s, l.cause())
 	}
 	out := s.out
 	if s.kind == settleDeadLetter {
@@ -48,7 +48,7 @@ func (r *run) perform(w *worker, h *held, s *settlement) keyqueue.Turn {
 	case err == nil:
 		return r.settled(w, h, s)
 	case jms.EndsSession(err) || l.lost.Load():
-		return r.unsettled(h, s, err)
+		return r.unsettled(w, h, s, err)
 	}
 	return r.refused(w, h, s, err)
 }
@@ -79,7 +79,7 @@ func (r *run) settled(w *worker, h *held, s *settlement) keyqueue.Turn {
 
 // unsettled is the end where the message leaves without being settled, or nobody knows: only Close may follow on its session. Its key is
 // blocked from this moment; the run gives back the rest of it (see giveback.go).
-func (r *run) unsettled(h *held, s *settlement, err error) keyqueue.Turn {
+func (r *run) unsettled(w *worker, h *held, s *settlement, err error) keyqueue.Turn {
 	m, l := r.m, h.session.link
 	m.memory.remember(m.stableID(h), h.past)
 	doubt := doubtOf(err)
@@ -92,15 +92,17 @@ func (r *run) unsettled(h *held, s *settlement, err error) keyqueue.Turn {
 	} else if !l.lost.Load() {
 		m.log.Warn("message left unsettled; what is held of its key goes back to the queue", "queue", m.queue, "key", h.key, "message", h.msg.ID, "settlement", s.kind.String(), "error", err)
 	}
+	turn := keyqueue.Done() // a zombie just goes
+	if !l.lost.Load() {
+		turn = keyqueue.Left()
+		r.discard(h.session, lost)
+	}
+	w.Exit = turn
 	if s.kind == settleCommit {
 		m.onError(r, s.attempt, fmt.Errorf("keyseq: queue %q, key %q: %w", m.queue, h.key, doubt), true)
 	}
 	m.toldRolledBack(h, doubt)
-	if l.lost.Load() {
-		return keyqueue.Done() // a zombie just goes
-	}
-	r.discard(h.session, lost)
-	return keyqueue.Left()
+	return turn
 }
 
 // backAlready says whether an error that ended a session means that its message is in the queue again: the broker has rolled back, and is not
