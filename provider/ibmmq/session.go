@@ -43,10 +43,14 @@ func (s *session) enter(ctx context.Context) error {
 	}
 	select {
 	case s.turn <- struct{}{}:
-	case <-s.closing:
-		return s.over()
-	case <-ctx.Done():
-		return ctx.Err()
+	default: // asking for ctx.Done is not free: some contexts make a timer then
+		select {
+		case s.turn <- struct{}{}:
+		case <-s.closing:
+			return s.over()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	err := s.dead
 	if err == nil {
