@@ -114,7 +114,8 @@ func draw(seed uint64) schedule {
 	}
 	if r.IntN(4) == 0 {
 		s.verdicts, s.exhausted = r.Float64()*0.3, []keyseq.Action{keyseq.ActionAuto, keyseq.ActionHold, keyseq.ActionDiscard, keyseq.ActionStop}[r.IntN(4)]
-		if s.exhausted == keyseq.ActionDiscard || s.exhausted == keyseq.ActionAuto && s.deadLetters { // else such a message would stop every run
+		// Otherwise such a message would stop every run; and a broker that sends ahead counts what nobody has seen.
+		if profiles[s.profile].Prefetch == 0 && (s.exhausted == keyseq.ActionDiscard || s.exhausted == keyseq.ActionAuto && s.deadLetters) {
 			s.deliveries = r.IntN(2) * (1 + r.IntN(6))
 		}
 	}

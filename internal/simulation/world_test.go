@@ -275,6 +275,7 @@ func (w *world) stuck() string {
 	for _, name := range w.names() {
 		fmt.Fprintf(&b, "%s: %+v\n", name, w.managers[name].Snapshot())
 	}
+	b.WriteString(strings.Join(w.problems, "\n"))
 	return b.String()
 }
 
