@@ -57,7 +57,9 @@ func (rd *reader) place(h held) bool {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Received }, MessageEvent{Delivery: m.overDelivery(&h)})
 	}
 	m.extracting.Store(0)
-	if m.cfg.MaxDeliveries > 0 && msg.DeliveryCount > m.cfg.MaxDeliveries {
+	if m.cfg.MaxDeliveries > 0 && msg.DeliveryCount <= m.cfg.MaxDeliveries {
+		m.survived.add(msg.ID)
+	} else if m.cfg.MaxDeliveries > 0 {
 		return rd.admitSuspect(h)
 	}
 	if key == "" {

@@ -32,8 +32,10 @@ type Config struct {
 	// keyseq_first_failure and keyseq_last_failure (RFC 3339) and, if it had one, keyseq_expiration.
 	DeadLetterQueue string
 	// MaxDeliveries arms the search for messages that kill the process: above so many deliveries, by the broker's count, a message runs
-	// alone, and after two more it is given up as Retry.OnExhausted says (where that would hold its key, the run ends). 0: off, the
-	// default. It needs a broker that counts deliveries.
+	// alone as far as that can be waited for, and one that a new process receives with more than two beyond it is given up as
+	// Retry.OnExhausted says (where that would hold its key, the run ends). 0: off, the default. The count rises for everything that a dying process, a lost
+	// connection, a Stop or a MaxHold gives back: set it well above what those can add before a message is settled, or an innocent one may be
+	// given up after a restart. It needs a broker that counts deliveries; one that sends ahead (RabbitMQ) is refused.
 	MaxDeliveries int
 	// OnKeyError is for messages whose key cannot be extracted. Default ActionAuto: dead-letter, else stop.
 	OnKeyError Action

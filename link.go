@@ -100,6 +100,10 @@ func (m *SequenceManager) agree(ctx context.Context, l *link) error {
 			m.log.Warn("MaxInFlight is more than this broker allows: using the broker's limit", "queue", m.queue, "MaxInFlight", m.cfg.MaxInFlight, "limit", l.maxInFlight)
 		}
 	}
+	if m.cfg.MaxDeliveries > 0 && (l.caps.Push || !l.caps.StableIDs) && l.caps.DeliveryCount {
+		// Every loss counts for all that was sent ahead, and nothing tells one message from another: innocents would be given up.
+		return fmt.Errorf("keyseq: queue %q: %w", m.queue, configFailure([]error{&ConfigError{"MaxDeliveries", fmt.Sprintf("is %d, but %s counts deliveries of messages that were only sent ahead: leave it 0", m.cfg.MaxDeliveries, l.caps.Broker)}}))
+	}
 	if m.cfg.MaxDeliveries > 0 && !l.caps.DeliveryCount {
 		m.log.Warn("MaxDeliveries has no effect: this broker does not count deliveries", "queue", m.queue, "broker", l.caps.Broker)
 	}

@@ -29,6 +29,7 @@ type SequenceManager struct {
 
 	d            *dispatcher
 	memory       attemptMemory
+	survived     seenBefore // with MaxDeliveries
 	counters     counters
 	emptyKey     sync.Once
 	current      atomic.Pointer[run] // nil: stopped

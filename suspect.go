@@ -3,10 +3,12 @@ package keyseq
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // deliveriesAlone is how often a suspect may be delivered beyond MaxDeliveries. The broker's count rises for everything that a dying process
-// held, so a high count proves nothing; one that goes on rising while the message was alone does.
+// held, so a high count proves little; one that goes on rising while the message ran alone proves more. It proves nothing of a process that is alive:
+// what it has received before, and survived, is not given up by it, however often connections were lost since.
 const deliveriesAlone = 2
 
 var errSuspect = errors.New("delivered too often: it may be what kills the process")
@@ -16,7 +18,8 @@ var errSuspect = errors.New("delivered too often: it may be what kills the proce
 func (rd *reader) admitSuspect(h held) bool {
 	m, r := rd.r.m, rd.r
 	count := h.msg.DeliveryCount
-	if count > m.cfg.MaxDeliveries+deliveriesAlone {
+	survived := m.survived.add(h.msg.ID)
+	if count > m.cfg.MaxDeliveries+deliveriesAlone && !survived {
 		err := fmt.Errorf("keyseq: queue %q, key %q, message %q: %w (delivery %d, MaxDeliveries %d)", m.queue, h.key, h.msg.ID, errSuspect, count, m.cfg.MaxDeliveries)
 		switch action := m.cfg.Retry.OnExhausted; {
 		case action == ActionDiscard:
@@ -40,16 +43,38 @@ func (rd *reader) admitSuspect(h held) bool {
 	return rd.quiet()
 }
 
-// quiet waits until nothing runs or is about to.
+// quiet waits until nothing runs or is about to, but no longer than DrainTimeout: keys that never rest must not stop the reading for a suspect.
 func (rd *reader) quiet() bool {
+	limit := time.NewTimer(rd.r.m.cfg.DrainTimeout)
+	defer limit.Stop()
 	for {
 		if s := rd.r.m.d.Stats(); s.Running == 0 && s.Ready == 0 {
 			return true
 		}
 		select {
 		case <-rd.r.m.d.Quiet():
+		case <-limit.C:
+			return true
 		case <-rd.ctx.Done():
 			return false
 		}
 	}
+}
+
+// seenBefore remembers which messages this process has received, by ID. It forgets everything when it is full: then a message is taken for a new one
+// once more.
+type seenBefore struct {
+	ids map[string]struct{}
+}
+
+// add remembers a message; true if it was there. Only the reader calls it.
+func (s *seenBefore) add(id string) bool {
+	if _, known := s.ids[id]; known {
+		return true
+	}
+	if s.ids == nil || len(s.ids) >= rememberedMessages {
+		s.ids = map[string]struct{}{}
+	}
+	s.ids[id] = struct{}{}
+	return false
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/jms"
 	"github.com/keyseq/keyseq/provider/memory"
 )
 
@@ -76,15 +77,41 @@ func TestH19_TheMessageThatKillsIsFoundAndNoOther(t *testing.T) {
 	}
 }
 
-// H19: the same where the broker sends ahead: what was sent ahead is counted with each death too.
-func TestH19_WhereTheBrokerSendsAhead(t *testing.T) {
-	t.Skip("not solved: the broker counts what it has sent ahead with each death, so that innocent messages look like the one that kills; see MaxDeliveries")
+// H19: a broker that counts what it has sent ahead with each loss would make innocent messages look like the one that kills: MaxDeliveries is refused.
+func TestH19_RefusedWhereTheBrokerSendsAhead(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.unjudged = true
-		r.interleaved(10, 4)
-		dead := deaths(r, "k3.1", 20, deadLetters, func(c *keyseq.Config) { c.MaxDeliveries = 4 })
-		r.want("dead letters", dead, "k3.1")
+		r.unjudged = true // nothing is received
+		m := r.manager(quick, func(c *keyseq.Config) { c.MaxDeliveries = 4 })
+		var wrong *keyseq.ConfigError
+		if err := m.Start(r.Context()); !errors.Is(err, jms.ErrConfig) || !errors.As(err, &wrong) || wrong.Field != "MaxDeliveries" {
+			r.Errorf("Start = %v, want a *ConfigError about MaxDeliveries", err)
+		}
 	}, memory.LikeQuorum())
+}
+
+// H19: what a living process has received before, it has survived: lost connections raise the broker's count of innocents, and none of them is given up.
+func TestH19_LostConnectionsCondemnNobody(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.interleaved(3, 10)
+		open := make(chan struct{})
+		m := r.manager(func(ctx context.Context, _ *keyseq.Delivery) error {
+			select {
+			case <-open:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, deadLetters, func(c *keyseq.Config) { c.MaxDeliveries, c.Workers = 2, 1 }).start()
+		for range 8 {
+			time.Sleep(time.Minute)
+			r.losing("break", func() { must(r.broker.Break(inQueue, memory.Loss{})) })
+		}
+		close(open)
+		r.drained()
+		if s := m.Snapshot(); s.DeadLettered != 0 || s.Committed != 30 {
+			r.Errorf("%d dead letters and %d settled, want 0 and 30", s.DeadLettered, s.Committed)
+		}
+	})
 }
 
 // H19: while a suspect runs, nothing else does and nothing more is read.
