@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 FUZZTIME ?= 10s
 SOAK ?= 10m
-RACE_TIMEOUT ?= 220s
+RACE_TIMEOUT ?= 440s
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test race lint fuzz bench test-ibmmq test-rabbitmq chaos model soak mutants ci
