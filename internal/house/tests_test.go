@@ -70,6 +70,7 @@ var sleepingTests = map[string]string{
 	"provider/rabbitmq/loss_test.go":                        youngQuorumQueue,
 	"provider/rabbitmq/internal/guarantees/traffic_test.go": youngQuorumQueue,
 	"provider/ibmmq/chaos_test.go":                          "faults come at random moments of a minute; what settles is waited for with a deadline",
+	"provider/ibmmq/numbers_test.go":                        "its tasks sleep: that is the work whose time is measured",
 	"internal/keyqueue/stress_test.go":                      "real goroutines and real time are the point; what ends is waited for",
 }
 
