@@ -339,3 +339,17 @@ func TestB13_ABrokerThatIsAboutToStop(t *testing.T) {
 		r.drainedSlowly()
 	})
 }
+
+// H18, G7: a Receive that does not return takes no place of the window away from the connection that is made instead.
+func TestH18_AReceiveThatNeverReturnsKeepsNoPlace(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.hangOnce(memory.CallReceive, false, 1, time.Hour)
+		m := r.standingBy("A", 0, quick, func(c *keyseq.Config) { c.MaxInFlight, c.CallTimeout = 1, 5*time.Second }).start()
+		r.send("K", 1, 2, 3)
+		time.Sleep(10 * time.Minute)
+		if n := m.Snapshot().Committed; n != 3 {
+			r.Errorf("%d of 3 messages are done while a Receive of an earlier connection hangs", n)
+		}
+		time.Sleep(time.Hour)
+	}, single)
+}
