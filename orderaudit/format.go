@@ -111,19 +111,23 @@ func parseLine(text []byte) (r Record, clock string, err error) {
 	if l.At < 0 || l.At > 1<<62 {
 		return r, "", fmt.Errorf("time %d is out of range", l.At)
 	}
-	r = Record{At: time.Duration(l.At), Instance: l.Instance, Text: l.Text, Seq: l.Seq, ID: l.ID, N: l.N, Delay: time.Duration(l.Delay)}
+	r = Record{At: time.Duration(l.At), Instance: l.Instance, Text: l.Text, ID: l.ID, N: l.N, Delay: time.Duration(l.Delay)}
 	if r.Kind, err = parseKind(l.Kind); err != nil {
 		return r, "", err
 	}
-	switch {
-	case l.Key != nil:
-		r.Key = *l.Key
-	case l.Key64 != nil:
-		r.Key = string(l.Key64)
-	case r.Kind <= KindLeft:
-		return r, "", fmt.Errorf("%s without a key", l.Kind)
+	// What a kind does not have is passed over: nothing would write it again.
+	if r.Kind <= KindLeft {
+		r.Seq = l.Seq
+		switch {
+		case l.Key != nil:
+			r.Key = *l.Key
+		case l.Key64 != nil:
+			r.Key = string(l.Key64)
+		default:
+			return r, "", fmt.Errorf("%s without a key", l.Kind)
+		}
 	}
-	if l.Outcome != "" {
+	if l.Outcome != "" && (r.Kind == KindReturn || r.Kind == KindEnd) {
 		r.Outcome, err = parseOutcome(l.Outcome)
 	}
 	return r, "", err

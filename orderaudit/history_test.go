@@ -116,6 +116,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(saved.Bytes())
 	f.Add([]byte(`{"k":"orderaudit","v":1,"clock":"run"}` + "\n" + `{"k":"end","t":9,"i":"A","key":"k","seq":-1,"o":"unknown"}`))
+	f.Add([]byte(`{"k":"orderaudit","v":1,"clock":"run"}` + "\n" + `{"k":"start","key":"","o":"settled"}` + "\n" + `{"k":"killed","i":"A","key":"k","seq":3}`)) // fields of other kinds
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, err := orderaudit.Read(bytes.NewReader(text))
 		if err != nil {
