@@ -1,11 +1,10 @@
-//go:build mqistandin
+//go:build mqistandin && numbers
 
 package ibmmq_test
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -20,16 +19,12 @@ import (
 	"github.com/keyseq/keyseq/provider/ibmmq/internal/mqistandin"
 )
 
-// numbersEnv makes TestNumbers measure; it takes about a minute:
+// These tests measure for some minutes, and are in a build of their own for that:
 //
-//	KEYSEQ_IBMMQ_NUMBERS=1 go test -tags mqistandin -count=1 -run TestNumbers -v .
-const numbersEnv = "KEYSEQ_IBMMQ_NUMBERS"
+//	go test -tags 'mqistandin numbers' -count=1 -timeout 270s -run TestNumbers -v .
 
 // numbersBench is on a queue manager in this process, which is faster than one behind a socket.
 func numbersBench(t *testing.T) *bench {
-	if os.Getenv(numbersEnv) == "" {
-		t.Skip("measures for a minute: set " + numbersEnv + "=1 to run it")
-	}
 	mqistandin.Use("")
 	t.Cleanup(func() { mqistandin.Use("tcp:") })
 	b := newBench(t)
