@@ -154,6 +154,9 @@ func (r *run) hold(h *held, a *attempt, err error) keyqueue.Turn {
 		m.log.Warn("a message that would be given up holds its key and is tried again: mend what fails, or set DeadLetterQueue or another OnExhausted",
 			"queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "on_exhausted", m.cfg.Retry.OnExhausted.String(), "error", err)
 	}
+	past := *h.past
+	past.undeliverable = verdictOf(err).kind == verdictDeadLetter
+	m.d.Update(func() { h.past = &past })
 	return r.retry(h, a, err, m.pause(m.cfg.Retry.Backoff, h.attempts()))
 }
 

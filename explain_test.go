@@ -70,6 +70,12 @@ func TestExplain_SaysWhyAKeyDoesNotMove(t *testing.T) {
 			act:  func(*rig) { time.Sleep(3*time.Hour + 30*time.Minute) },
 		},
 		{
+			name: "nowhere to go", want: "attempt 1 of 17 failed 500 ms ago: dead letter: timeout; no dead-letter queue is known, the key is held; next in 500 ms; 5 messages wait, oldest 500 ms", attempt: 1, next: 500 * time.Millisecond,
+			configure: func(c *keyseq.Config) { c.Retry.Backoff = keyseq.FixedBackoff(time.Second) },
+			task:      func(context.Context, *keyseq.Delivery) error { return keyseq.DeadLetter(errTimeout) },
+			act:       func(*rig) { time.Sleep(500 * time.Millisecond) },
+		},
+		{
 			name: "commit under way", want: "settlement is under way; 5 messages wait, oldest 4 s", attempt: 1,
 			task: func(context.Context, *keyseq.Delivery) error { return nil },
 			act: func(r *rig) {

@@ -27,11 +27,12 @@ type held struct {
 
 // history is what is known of a message's failed attempts.
 type history struct {
-	failures    int
-	first, last time.Time
-	err         error
-	text        string // the first line of what err says; its method is the user's and must not be called under a lock
-	refused     bool   // err is of a settlement that was refused, not of an attempt
+	failures      int
+	first, last   time.Time
+	err           error
+	text          string // the first line of what err says; its method is the user's and must not be called under a lock
+	refused       bool   // err is of a settlement that was refused, not of an attempt
+	undeliverable bool   // it was to be dead-lettered, and no dead-letter queue is known
 }
 
 // attempts is how many attempts the task has seen.

@@ -29,7 +29,8 @@ type Listener interface {
 	DoTask(ctx context.Context, d *Delivery) error
 	// OnMessageError hears of each failed attempt before the message leaves the head of its key, usually on the worker's goroutine.
 	// taskPerformed is true exactly when DoTask returned nil and the settlement did not succeed; err then is jms.ErrRolledBack (it comes
-	// again: undo what was recorded) or jms.ErrCommitUnknown (it may come again: keep the record and expect a repeat). ctx is alive also when the
+	// again: undo what was recorded) or jms.ErrCommitUnknown (it may come again: keep the record and expect a repeat). A settlement
+	// that was refused, since a queue to send to is missing, is told as rolled back too: the message is tried again in place. ctx is alive also when the
 	// task's has ended, and carries the values of the context given to Start or Run. A panic is logged.
 	OnMessageError(ctx context.Context, d *Delivery, err error, taskPerformed bool)
 }

@@ -166,7 +166,9 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 			what = "settlement failed"
 		}
 		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), p.text))
-		if most := m.cfg.Retry.MaxRetries; most != Unlimited && p.failures > most && h.pending == nil {
+		if p.undeliverable {
+			parts = append(parts, "no dead-letter queue is known, the key is held")
+		} else if most := m.cfg.Retry.MaxRetries; most != Unlimited && p.failures > most && h.pending == nil {
 			parts = append(parts, "retries are exhausted, the key is held")
 		}
 	}

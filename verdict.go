@@ -7,7 +7,8 @@ import (
 )
 
 // DeadLetter says that no retry will help: the message goes to the dead-letter queue in the same unit of work in which it
-// leaves its queue, and its key goes on. err is the reason and may be nil. If no dead-letter queue is known the key is held instead.
+// leaves its queue, and its key goes on. err is the reason and may be nil. If no dead-letter queue is known the key is held instead, and
+// the task is run again after each pause (as with ActionHold).
 func DeadLetter(err error) error { return &verdict{kind: verdictDeadLetter, reason: err} }
 
 // Discard says that the message is not wanted: it is removed as if handled, without what the attempt staged, and counted. err is the

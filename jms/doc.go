@@ -1,6 +1,7 @@
 // Package jms is the contract between keyseq and a message broker. It needs the standard library only.
 //
-// Who uses keyseq needs two names of it, Message and Outgoing, and package keyseq repeats both. Who writes a provider for
+// Who uses keyseq needs little of it: Message and Outgoing, which package keyseq repeats, and the errors ErrRolledBack and
+// ErrCommitUnknown in OnMessageError, ErrConnectionLost as the cause of a task's context, ErrConfig from Start and Run. Who writes a provider for
 // another broker implements three small interfaces (ConnectionFactory, Connection, Session: ten methods), says in Capabilities
 // how the broker differs, and runs package providertest on the result. Further powers are optional interfaces of a Connection:
 // Elector, Predecessor, CleanStarter, Inquirer, QueueChecker. Interfaces add methods, Capabilities describe behaviour, never both for
