@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/keyseq/keyseq/jms"
 )
 
 // giveUp prepares to close a link that still works: what runs may settle, for DrainTimeout at most. Where that is the only way to give
@@ -44,6 +46,11 @@ func (r *run) dropLink(l *link, why error) {
 	lost := !l.lose(why, m.d.Halt)
 	m.d.Halt() // again, if it was lost before: serve may have resumed at that moment
 	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: connection closed: %w", m.queue, why))
+	if p, ok := l.conn.(jms.Predecessor); ok {
+		if s := m.d.Stats(); s.Running > 0 || s.Detached > 0 {
+			p.EndsInDisorder() // a standby has to wait for them
+		}
+	}
 	r.lossBegins()
 	err := m.closeLink(l)
 	delay := l.returnDelay

@@ -89,6 +89,9 @@ type Predecessor interface {
 	// Config.TakeoverDelay. It is called once, after AwaitActive and before the first OpenSession. On an error the
 	// manager waits.
 	EndedInOrder(ctx context.Context) (bool, error)
+	// EndsInDisorder says that tasks of this instance still run, so that the Close that follows must not count as an end in order, whatever the
+	// connection holds. It does no I/O.
+	EndsInDisorder()
 }
 
 // Inquirer is implemented by a Connection whose queue carries a backout rule (IBM MQ: BOQNAME and BOTHRESH).

@@ -227,3 +227,5 @@ func (p predecessor) EndedInOrder(ctx context.Context) (bool, error) {
 	}
 	return p.inner.EndedInOrder(ctx)
 }
+
+func (p predecessor) EndsInDisorder() { p.inner.EndsInDisorder() }

@@ -45,6 +45,7 @@ func (f factoryFunc) Connect(context.Context, jms.Subscription) (jms.Connection,
 type withPredecessor struct{}
 
 func (withPredecessor) EndedInOrder(context.Context) (bool, error) { return true, errInner }
+func (withPredecessor) EndsInDisorder()                            {}
 
 func TestPredecessorPassesThrough(t *testing.T) {
 	for i, inner := range []jms.Connection{

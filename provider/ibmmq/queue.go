@@ -69,6 +69,13 @@ func (c *connection) EndedInOrder(ctx context.Context) (bool, error) {
 	return c.orderly, nil
 }
 
+// EndsInDisorder implements jms.Predecessor: no token is left.
+func (c *connection) EndsInDisorder() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unclean = true
+}
+
 // CleanStart implements jms.CleanStarter: a unit of work of a reader keeps the queue open for input until the queue manager has noticed that
 // the reader is gone. Any reader, also one that lives, makes it false.
 func (c *connection) CleanStart(ctx context.Context) (bool, error) {

@@ -101,6 +101,7 @@ type conn struct {
 	enlisted   bool
 	formerRole bool // has lost the role and does not know
 	worked     bool // has opened a session
+	disorder   bool // its client's tasks outlive it
 	inOrder    bool // was closed by its client while it held nothing
 
 	sessions  map[*session]struct{} // as the broker sees them
@@ -220,7 +221,7 @@ func (c *conn) close() error {
 		return fmt.Errorf("memory: queue %q: the link is broken, the broker will give back what is held later: %w", c.q.Name, jms.ErrConnectionLost)
 	}
 	c.processAcks()
-	c.inOrder = !c.holds()
+	c.inOrder = !c.holds() && !c.disorder
 	c.depart()
 	if len(c.sessions) > 0 {
 		return fmt.Errorf("memory: queue %q: a session was lost before, the broker will give back what it held later: %w", c.q.Name, jms.ErrSessionLost)

@@ -93,6 +93,13 @@ func (c electorConn) EndedInOrder(ctx context.Context) (bool, error) {
 	return !c.q.brokenOff, nil
 }
 
+// EndsInDisorder implements jms.Predecessor.
+func (c electorConn) EndsInDisorder() {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.disorder = true
+}
+
 // AwaitActive implements jms.Elector.
 func (c electorConn) AwaitActive(ctx context.Context) error {
 	return c.b.hooked(ctx, c.call(CallAwaitActive), func() error { return c.awaitActive(ctx) }, c.comeTrue)

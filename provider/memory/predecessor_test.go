@@ -30,6 +30,10 @@ func TestHowThePredecessorEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, closed, true},
+		"closed, tasks run": {idle, func(b *memory.Broker, a jms.Connection) {
+			a.(jms.Predecessor).EndsInDisorder()
+			closed(b, a)
+		}, false},
 		"closed, one held":   {held, closed, false},
 		"broken, one held":   {held, broken(memory.Loss{}), false},
 		"broken, holds none": {idle, broken(memory.Loss{}), false},
