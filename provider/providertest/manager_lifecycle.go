@@ -23,12 +23,14 @@ func nothing(context.Context, *keyseq.Delivery, int) error { return nil }
 func reconnects(a *audit) {
 	m := a.started(nothing, nil)
 	a.cuts(1)
-	a.factory.refuseNext(5)
+	const refused = 5
+	a.factory.refuseNext(refused)
 	a.cut(1)
 	a.load(keys(3), 0, 3)
 	a.untilSettled(9)
-	if left := a.factory.refuseNext(0); left > 0 {
-		a.broken("the manager reads although %d of 5 calls of Connect, which find no broker, are still to come", left)
+	// Where a session is a connection of its own, only sessions may have been lost: then nothing had to be connected anew.
+	if left := a.factory.refuseNext(0); left > 0 && left < refused {
+		a.broken("the manager reads although %d of %d calls of Connect, which find no broker, are still to come", left, refused)
 	}
 	a.shutdown(m)
 	a.judge(orderaudit.Options{})
