@@ -13,6 +13,9 @@ type message struct {
 	version int64
 }
 
+// body is the text of a message.
+const body = "version %d of %s"
+
 // produce declares exchange and queue, publishes every version of every order, and returns what the broker has confirmed.
 func produce(ctx context.Context, url string) ([]message, error) {
 	conn, err := amqp.Dial(url)
@@ -43,7 +46,7 @@ func produce(ctx context.Context, url string) ([]message, error) {
 			m := message{fmt.Sprintf("order-%02d", o), int64(v + 1)}
 			c, err := ch.PublishWithDeferredConfirmWithContext(ctx, exchange, m.order, true, false, amqp.Publishing{
 				DeliveryMode: amqp.Persistent, ContentType: "text/plain", Headers: amqp.Table{"version": m.version},
-				Body: fmt.Appendf(nil, "version %d of %s", m.version, m.order),
+				Body: fmt.Appendf(nil, body, m.version, m.order),
 			})
 			if err != nil {
 				return nil, err
