@@ -12,6 +12,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -40,7 +41,7 @@ func main() {
 type totals struct {
 	rounds, messages, attempts, repeats, losses, doubtful int
 	faults                                                map[string]int
-	takeovers                                             []time.Duration // from kill -9 of the active instance to the next task of another
+	takeovers                                             map[time.Duration][]time.Duration // from kill -9 of the active instance to the next task of another, by TakeoverDelay
 }
 
 func run(ctx context.Context, args []string) error {
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	if err := b.start(); err != nil {
 		return err
 	}
-	sum := totals{faults: map[string]int{}}
+	sum := totals{faults: map[string]int{}, takeovers: map[time.Duration][]time.Duration{}}
 	began := time.Now()
 	for ; ctx.Err() == nil && (*rounds > 0 && sum.rounds < *rounds || *rounds == 0 && time.Since(began) < *length); sum.rounds++ {
 		s := *seed + uint64(sum.rounds)
@@ -86,10 +87,11 @@ func run(ctx context.Context, args []string) error {
 		fmt.Printf(" (%.1f repeats a loss)", float64(sum.repeats)/float64(sum.losses))
 	}
 	fmt.Printf(", %d sends in doubt\nfaults: %v\n", sum.doubtful, sum.faults)
-	if n := len(sum.takeovers); n > 0 {
-		slices.Sort(sum.takeovers)
-		fmt.Printf("takeover after kill -9 of the active instance, %d times: median %v, longest %v\n", n,
-			sum.takeovers[n/2].Round(time.Millisecond), sum.takeovers[n-1].Round(time.Millisecond))
+	for _, delay := range slices.Sorted(maps.Keys(sum.takeovers)) {
+		times := sum.takeovers[delay]
+		slices.Sort(times)
+		fmt.Printf("takeover after kill -9 of the active instance with TakeoverDelay %v, %d times: median %v, longest %v\n", delay, len(times),
+			times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 	}
 	return os.RemoveAll(dir)
 }

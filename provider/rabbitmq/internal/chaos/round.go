@@ -213,7 +213,9 @@ func (r *round) judge(log []string) error {
 	r.sum.attempts += v.Attempts
 	r.sum.repeats += v.Repeats
 	r.sum.losses += v.Losses
-	r.sum.takeovers = append(r.sum.takeovers, takeovers(h)...)
+	if t := takeovers(h); len(t) > 0 {
+		r.sum.takeovers[r.takeover] = append(r.sum.takeovers[r.takeover], t...)
+	}
 	if err := v.Err(); err != nil {
 		return err
 	}
