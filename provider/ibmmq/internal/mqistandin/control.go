@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -95,6 +96,22 @@ func Calls(call string) int {
 	p, free := cString(call)
 	defer free()
 	return must(int(C.mqstandin_calls(p)), "call %q", call)
+}
+
+// Passed is what the last MQCONNX of this process with that application name passed:
+// values by "STRUCTURE.Field". A structure that was not passed has none. Texts are
+// without their padding; the password is as it was given.
+func Passed(application string) map[string]string {
+	var text [4096]C.char
+	n := must(withString(application, func(p *C.char) C.int { return C.mqstandin_passed(p, &text[0], C.int(len(text))) }),
+		"no MQCONNX of application %q", application)
+	must(len(text)-1-n, "MQCONNX of application %q: %d bytes", application, n)
+	all := map[string]string{}
+	for line := range strings.Lines(C.GoString(&text[0])) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		all[name] = value
+	}
+	return all
 }
 
 // Latency makes each call that flows to the queue manager take so much longer.

@@ -21,8 +21,8 @@ const (
 	ChannelNotAvailable = 2537
 )
 
-// FailNext makes the next count uses of the call ("MQCMIT") fail with the reason
-// before any effect. ConnectionBroken breaks that connection, BackedOut backs
+// FailNext makes the next count uses (0: none) of the call ("MQCMIT") fail with the
+// reason before any effect. ConnectionBroken breaks that connection, BackedOut backs
 // its unit of work out.
 func FailNext(call string, reason, count int) {
 	must(withString(call, func(p *C.char) C.int { return C.mqstandin_fail_next(p, C.int(reason), C.int(count)) }),
@@ -30,8 +30,8 @@ func FailNext(call string, reason, count int) {
 }
 
 // FailAfter does so after the call took effect: the answer is lost, not the work.
-// With ConnectionBroken, a commit is done, and a message got stays locked until
-// the loss is noticed (see [DetectAfter]).
+// With ConnectionBroken, a commit is done, and a message got or a connection made
+// stays until the loss is noticed (see [DetectAfter]).
 func FailAfter(call string, reason, count int) {
 	must(withString(call, func(p *C.char) C.int { return C.mqstandin_fail_after(p, C.int(reason), C.int(count)) }),
 		"fail after %q", call)

@@ -263,6 +263,8 @@ func TestControlsRefuse(t *testing.T) {
 		"queue":    func() { mqistandin.Available("NO.SUCH") },
 		"call":     func() { mqistandin.FailNext("MQNOTHING", 2009, 1) },
 		"stop":     func() { mqistandin.Stop(2053) },
+		"count":    func() { mqistandin.FailNext("MQGET", 2009, -1) },
+		"passed":   func() { mqistandin.Passed("nobody of that name") },
 		"no there": func() { mqistandin.Use("unix:/nowhere"); mqistandin.Reset() },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,6 +54,56 @@ static void stopping(void) {
   }
 }
 
+/* ---- connections of which the application hears otherwise ---- */
+
+static void connecting(void) {
+  MQHCONN no;
+  CHECK(mqstandin_fail_after("MQCONNX", MQRC_CONNECTION_BROKEN, 0) == 0);
+  OK(MQCONN("QM1", &no, &cc, &rc));
+  OK(MQDISC(&no, &cc, &rc));
+  CHECK(mqstandin_fail_next("MQCONNX", MQRC_CONNECTION_BROKEN, -1) == -1);
+  CHECK(mqstandin_detect_after(-1) == 0 && mqstandin_fail_after("MQCONNX", MQRC_CONNECTION_BROKEN, 1) == 0);
+  FAILS(MQCONN("QM1", &no, &cc, &rc), MQRC_CONNECTION_BROKEN);
+  CHECK(no == MQHC_UNUSABLE_HCONN && mqstandin_connections() == 1 && mqstandin_unnoticed() == 1);
+  CHECK(mqstandin_notice() == 1 && mqstandin_connections() == 0);
+  CHECK(mqstandin_fail_after("MQCONNX", MQRC_Q_MGR_STOPPING, 1) == 0);
+  FAILS(MQCONN("QM1", &no, &cc, &rc), MQRC_Q_MGR_STOPPING);
+  CHECK(mqstandin_connections() == 0);
+  mqstandin_reset();
+}
+
+static MQLONG encrypted(MQHCONN *h, const char *repository) {
+  MQSCO sco = {.StrucId = "SCO", .Version = MQSCO_VERSION_5, .CertificateLabel = "mine"};
+  MQCD cd = {.ChannelName = "DEV.APP.SVRCONN", .Version = MQCD_VERSION_11, .StrucLength = MQCD_LENGTH_11, .ChannelType = MQCHT_CLNTCONN,
+             .TransportType = MQXPT_TCP, .SSLCipherSpec = "ANY_TLS12_OR_HIGHER"};
+  MQCNO cno = {.StrucId = "CNO", .Version = MQCNO_VERSION_7, .ClientConnPtr = &cd, .SSLConfigPtr = repository ? &sco : NULL, .ApplName = "tls"};
+  if (repository) strncpy(sco.KeyRepository, repository, sizeof sco.KeyRepository - 1);
+  MQCONNX("QM1", &cno, h, &cc, &rc);
+  return rc;
+}
+
+static void environment(void) {
+  MQHCONN a, b, no;
+  char text[4096], little[8];
+  unsetenv("MQSSLKEYR");
+  CHECK(mqstandin_passed("tls", text, sizeof text) == -1);
+  CHECK(encrypted(&no, NULL) == MQRC_KEY_REPOSITORY_ERROR && cc == MQCC_FAILED && no == MQHC_UNUSABLE_HCONN);
+  CHECK(encrypted(&no, "") == MQRC_KEY_REPOSITORY_ERROR);
+  CHECK(encrypted(&a, "/one") == 0 && encrypted(&b, "/two") == MQRC_SSL_ALREADY_INITIALIZED && cc == MQCC_WARNING);
+  CHECK(mqstandin_passed("tls", text, sizeof text) == (int)strlen(text) && strstr(text, "MQSCO.KeyRepository=/two\nMQSCO.CertificateLabel=mine\n"));
+  CHECK(strstr(text, "MQCD.SSLCipherSpec=ANY_TLS12_OR_HIGHER\n") && mqstandin_passed("tls", little, sizeof little) == (int)strlen(text));
+  mqstandin_fail_next("MQCONNX", MQRC_HOST_NOT_AVAILABLE, 1);
+  CHECK(encrypted(&no, "/two") == MQRC_HOST_NOT_AVAILABLE);
+  OK(MQDISC(&a, &cc, &rc));
+  CHECK(encrypted(&no, NULL) == 0);
+  OK(MQDISC(&no, &cc, &rc));
+  OK(MQDISC(&b, &cc, &rc));
+  CHECK(encrypted(&no, NULL) == MQRC_KEY_REPOSITORY_ERROR);
+  setenv("MQSSLKEYR", "/three", 1);
+  CHECK(encrypted(&a, NULL) == 0 && mqstandin_passed("tls", text, sizeof text) > 0 && !strstr(text, "MQSCO"));
+  OK(MQDISC(&a, &cc, &rc));
+}
+
 static void restarting(void) {
   MQHCONN h = connectTo();
   MQHOBJ o = openQ(h, Q1, MQOO_INPUT_SHARED, &cc, &rc);
@@ -160,6 +210,8 @@ void stops(void) {
   mqstandin_reset();
   quiescing();
   stopping();
+  connecting();
+  environment();
   restarting();
   refusing();
   inhibiting();

@@ -31,6 +31,7 @@ typedef struct MqsHandle {
 typedef struct {
   MQHCONN id;
   bool busy, blockWhenBusy;
+  bool encrypted; /* counts in the TLS environment of the process */
   MQLONG over; /* reason each further call gives, 0: alive */
   struct MqsSession *session; /* in-process */
   int fd;                     /* to another process, -1: none */
@@ -50,13 +51,20 @@ typedef struct {
 bool mqsEnter(MqsCall *call, MQLONG verb, MQHCONN h, PMQLONG cc, PMQLONG rc);
 void mqsLeave(MqsCall *call);
 void mqsResult(MqsCall *call, MQLONG cc, MQLONG reason);
-MQHCONN mqsConnect(const MqsConnect *c, const char *connectionName, bool blockWhenBusy, PMQLONG cc, PMQLONG rc);
+MQHCONN mqsConnect(const MqsConnect *c, const char *connectionName, const MQCNO *cno, PMQLONG cc, PMQLONG rc);
 void mqsDropConn(MqsCall *call);
 /* Sends the request, fills the reply and the call's result. */
 void mqsAsk(MqsCall *call, const MqsRequest *q, MqsReply *r);
 /* The queue manager at the end of that link no longer shows life. */
 void mqsSeverLink(int64_t link);
 int64_t mqsHandlesOfAll(void);
+
+/* tls.c: a reason or 0; who has begun ends it with MQDISC */
+MQLONG mqsTlsBegin(const MQCNO *cno, bool *encrypted);
+void mqsTlsEnd(void);
+
+/* passed.c */
+void mqsPassed(const char *appl, const MQCNO *cno);
 
 /* check.c: the reason the call fails with, 0: none */
 MQLONG mqsCheckCno(const MQCNO *cno);

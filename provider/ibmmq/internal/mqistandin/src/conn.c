@@ -80,13 +80,17 @@ void mqsLeave(MqsCall *call) {
   pthread_mutex_unlock(&lock);
 }
 
-MQHCONN mqsConnect(const MqsConnect *given, const char *connectionName, bool blockWhenBusy, PMQLONG cc, PMQLONG rc) {
+MQHCONN mqsConnect(const MqsConnect *given, const char *connectionName, const MQCNO *cno, PMQLONG cc, PMQLONG rc) {
   MqsConnect connect = *given;
   MqsRequest q = {.verb = MQS_CONNX, .length = sizeof connect, .data = &connect};
   MqsReply r = {0};
-  MqsConn c = {.fd = -1, .blockWhenBusy = blockWhenBusy};
+  MqsConn c = {.fd = -1, .blockWhenBusy = cno && (cno->Options & MQCNO_HANDLE_SHARE_BLOCK)};
   const char *server = mqsServer();
-  if (!server) {
+  MQLONG tls = mqsTlsBegin(cno, &c.encrypted);
+  if (tls == MQRC_KEY_REPOSITORY_ERROR) {
+    c.encrypted = false;
+    mqsFail(&r, MQCC_FAILED, tls);
+  } else if (!server) {
     c.session = mqsServeConnect(&q, &r, -1);
   } else if (!(connect.link = mqsLink(server, connectionName)) || (c.fd = mqsDial(server, connectionName)) < 0) {
     mqsFail(&r, MQCC_FAILED, MQRC_HOST_NOT_AVAILABLE);
@@ -96,8 +100,13 @@ MQHCONN mqsConnect(const MqsConnect *given, const char *connectionName, bool blo
   *cc = r.cc;
   *rc = r.rc;
   if (r.cc == MQCC_FAILED) {
+    if (c.encrypted) mqsTlsEnd();
     if (c.fd >= 0) close(c.fd);
     return MQHC_UNUSABLE_HCONN;
+  }
+  if (tls) { /* what was said of it is ignored, and the connection stands */
+    *cc = MQCC_WARNING;
+    *rc = tls;
   }
   c.link = connect.link;
   return add(mqsCopy(&c, sizeof c));
@@ -110,6 +119,7 @@ void mqsDropConn(MqsCall *call) {
   table[c->id - FIRST] = NULL;
   pthread_mutex_unlock(&lock);
   mqsFreeHandles(c);
+  if (c->encrypted) mqsTlsEnd();
   if (c->fd >= 0) close(c->fd);
   if (c->session) {
     pthread_mutex_lock(&mqsLock);

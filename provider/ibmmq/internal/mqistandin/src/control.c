@@ -157,18 +157,19 @@ static int64_t restart(const char *text, int64_t downMs, int64_t b) {
 
 /* ---- failures and settings ---- */
 
-static int64_t failNext(const char *text, int64_t reason, int64_t count) {
+static int64_t fault(const char *text, int64_t reason, int64_t count, bool after) {
   int verb = mqsVerbOf(text);
-  if (verb < 0 || count <= 0) return -1;
-  mqsAddFault(verb, (MQLONG)reason, (int)count, false);
+  if (verb < 0 || count < 0) return -1;
+  if (count) mqsAddFault(verb, (MQLONG)reason, (int)count, after);
   return 0;
 }
 
+static int64_t failNext(const char *text, int64_t reason, int64_t count) {
+  return fault(text, reason, count, false);
+}
+
 static int64_t failAfter(const char *text, int64_t reason, int64_t count) {
-  int verb = mqsVerbOf(text);
-  if (verb < 0 || count <= 0) return -1;
-  mqsAddFault(verb, (MQLONG)reason, (int)count, true);
-  return 0;
+  return fault(text, reason, count, true);
 }
 
 static int64_t hold(const char *text, int64_t after, int64_t b) {

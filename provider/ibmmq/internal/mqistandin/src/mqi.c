@@ -48,8 +48,11 @@ API void MQCONNX(PMQCHAR name, PMQCNO cno, PMQHCONN hc, PMQLONG cc, PMQLONG rc) 
   }
   mqsField(c.qmgr, sizeof c.qmgr, name, 48);
   mqsField(c.appl, sizeof c.appl, program_invocation_short_name, 28);
-  if (cno) fromCno(&c, cno, &connectionName);
-  *hc = mqsConnect(&c, connectionName, cno && (cno->Options & MQCNO_HANDLE_SHARE_BLOCK), cc, rc);
+  if (cno) {
+    fromCno(&c, cno, &connectionName);
+    mqsPassed(c.appl, cno);
+  }
+  *hc = mqsConnect(&c, connectionName, cno, cc, rc);
 }
 
 API void MQCONN(PMQCHAR name, PMQHCONN hc, PMQLONG cc, PMQLONG rc) { MQCONNX(name, NULL, hc, cc, rc); }

@@ -39,6 +39,17 @@ static MQLONG checkConnect(const MqsConnect *c) {
   return 0;
 }
 
+/* The connection is made, the answer says otherwise: the client has no handle for it. It
+ * ends at once, or where the link broke when that is noticed. */
+static MqsSession *unanswered(MqsSession *s, MqsReply *r, MQLONG reason) {
+  mqsFail(r, MQCC_FAILED, reason);
+  if (reason == MQRC_CONNECTION_BROKEN) mqsCut(s);
+  else mqsEnd(s, reason);
+  s->fd = -1;
+  mqsRelease(s);
+  return NULL;
+}
+
 MqsSession *mqsServeConnect(const MqsRequest *q, MqsReply *r, int fd) {
   const MqsConnect *c = q->data;
   MqsSession *s = NULL;
@@ -58,6 +69,8 @@ MqsSession *mqsServeConnect(const MqsRequest *q, MqsReply *r, int fd) {
     s->maxMsgLength = c->maxMsgLength;
     memcpy(s->appl, c->appl, sizeof s->appl);
     snprintf(s->user, sizeof s->user, "%.12s", c->user);
+    mqsWhileHeld(s, MQS_CONNX, true);
+    if ((reason = mqsFault(MQS_CONNX, true))) s = unanswered(s, r, reason);
   }
   pthread_mutex_unlock(&mqsLock);
   return s;
