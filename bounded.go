@@ -12,7 +12,7 @@ var errOverrun = errors.New("keyseq: call to the broker did not return in time")
 
 // bounded makes a call that may be deaf to its context, in a goroutine of its own, and waits for it no longer than limit or ctx.
 // late gets the result of a call that returned after it was given up; nil drops it. It is for the rare calls: receiving and settling
-// are watched without a goroutine, see overseer.go.
+// are watched without a goroutine, see serve.go and stuck.go.
 func bounded[R any](ctx context.Context, limit time.Duration, call func(context.Context) (R, error), late func(R)) (R, error) {
 	type outcome struct {
 		result R
