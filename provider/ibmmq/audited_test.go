@@ -15,11 +15,12 @@ import (
 	"github.com/keyseq/keyseq/orderaudit"
 )
 
-// audited records for package orderaudit what one manager does. Bodies are "key.number".
+// audited records for package orderaudit what one manager does. Bodies are "key.number", and may go on after a blank.
 type audited struct {
 	instance string
 	record   *orderaudit.Recorder
 	task     func(ctx context.Context, d *keyseq.Delivery) error // nil: returns at once
+	onError  func(d *keyseq.Delivery, err error, performed bool) // nil: nothing
 
 	gone     atomic.Int64 // messages that have left the queue, repeats not counted
 	settled  sync.Map
@@ -28,6 +29,7 @@ type audited struct {
 
 func nameOf(body []byte) (key string, number int64) {
 	name, digits, _ := bytes.Cut(body, []byte("."))
+	digits, _, _ = bytes.Cut(digits, []byte(" "))
 	number, _ = strconv.ParseInt(string(digits), 10, 64)
 	return string(name), number
 }
@@ -50,7 +52,11 @@ func (a *audited) DoTask(ctx context.Context, d *keyseq.Delivery) (err error) {
 	return err
 }
 
-func (a *audited) OnMessageError(context.Context, *keyseq.Delivery, error, bool) {}
+func (a *audited) OnMessageError(_ context.Context, d *keyseq.Delivery, err error, performed bool) {
+	if a.onError != nil {
+		a.onError(d, err, performed)
+	}
+}
 
 func (a *audited) events() keyseq.Events {
 	settled := func(o orderaudit.Outcome) func(keyseq.MessageEvent) {

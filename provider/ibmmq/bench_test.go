@@ -45,6 +45,8 @@ type controls struct {
 	unsettled   func() int
 	connected   func() int
 	calls       func(call string) int
+	held        func() int
+	passed      func(application string) map[string]string
 	unreachable *ibmmq.Factory
 }
 
@@ -194,9 +196,14 @@ func (b *bench) is(err, sentinel error, names ...string) {
 // soon waits for what another thread or process is about to do.
 func (b *bench) soon(what string, is func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(15 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	b.within(15*time.Second, what, is)
+}
+
+func (b *bench) within(limit time.Duration, what string, is func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(limit); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			b.t.Fatalf("not within 15 s: %s", what)
+			b.t.Fatalf("not within %v: %s", limit, what)
 		}
 	}
 }

@@ -69,7 +69,12 @@ func (b *bench) shutdown(m *keyseq.SequenceManager, a *audited) {
 
 func (b *bench) finished(a *audited, n int) {
 	b.t.Helper()
-	b.soon(fmt.Sprintf("%d messages are settled", n), func() bool { return int(a.gone.Load()) >= n })
+	b.finishedWithin(15*time.Second, a, n)
+}
+
+func (b *bench) finishedWithin(limit time.Duration, a *audited, n int) {
+	b.t.Helper()
+	b.within(limit, fmt.Sprintf("%d messages are settled", n), func() bool { return int(a.gone.Load()) >= n })
 }
 
 // 2: two messages of one client at once. The second waits for the first, however long that takes.

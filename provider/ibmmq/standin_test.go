@@ -51,6 +51,7 @@ func newBench(t testing.TB) *bench {
 		detect: mqistandin.DetectAfter, notice: func() { mqistandin.Notice() }, hold: mqistandin.Hold, release: mqistandin.Release,
 		waiters: mqistandin.Waiters, available: mqistandin.Available, unsettled: mqistandin.Uncommitted, connected: mqistandin.Connections,
 		calls: mqistandin.Calls, breakOldest: func(count int, noticed bool) { mqistandin.BreakOldest(count, noticed) }, handles: mqistandin.MessageHandles,
+		held: mqistandin.Held, passed: mqistandin.Passed,
 	}}
 	b.define(fmt.Sprintf("%s:fifo:bothresh=3:boqname=%s,%s:fifo,%s:noshare:excl", b.queue, b.other, b.other, b.lock))
 	away := b.factory()
