@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Connect opens the consuming connection and looks at the queue. It consumes nothing yet: that begins with the first Receive, so that
@@ -30,6 +29,9 @@ func (f *Factory) Connect(ctx context.Context, sub jms.Subscription) (jms.Connec
 		_ = l.end(time.Now().Add(time.Second))
 		return nil, err
 	}
+	if s.exclusive {
+		return &candidate{c}, nil
+	}
 	return c, nil
 }
 
@@ -45,23 +47,24 @@ func (s *settings) open(ctx context.Context, l *link) (*connection, error) {
 	}
 	c := &connection{
 		settings: s, link: l, queue: queue, done: make(chan struct{}), torn: make(chan struct{}), subscribed: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
-		canceled: make(chan string, 1), channelClosed: make(chan *amqp.Error, 1),
+		signs: make(chan signs, 1),
 	}
 	c.publisher = newPublisher(s)
-	err = bounded(ctx, l, func() error {
-		if c.channel, err = l.Channel(); err != nil {
+	if !s.exclusive {
+		err = bounded(ctx, l, func() error {
+			ch, err := c.prepare()
+			if err == nil {
+				c.use(ch)
+			}
 			return err
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, problem(jms.ErrConnectionLost, s.sub.Queue, err, "")
 		}
-		return c.channel.Qos(s.prefetch, 0, false)
-	})
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, problem(jms.ErrConnectionLost, s.sub.Queue, err, "")
 	}
-	c.channel.NotifyClose(c.channelClosed)
-	c.channel.NotifyCancel(c.canceled)
 	c.capabilities = s.capabilities(l, queue)
 	go c.watch()
 	return c, nil
@@ -80,8 +83,8 @@ func (s *settings) capabilities(l *link, queue facts) jms.Capabilities {
 		MaxHold:       s.consumerTimeout / 2,
 		DeliveryCount: queue.quorum(),
 	}
-	if queue.single() {
-		// A new consumer gets nothing before the broker has taken back what the old one held.
+	if queue.single() || s.exclusive {
+		// A new consumer gets nothing, or is not accepted, before the broker has taken back what the old one held.
 		c.ReturnsAtOnce = true
 	} else {
 		c.ReturnDelay = s.returnDelay()

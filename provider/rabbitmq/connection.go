@@ -15,13 +15,12 @@ import (
 // an acknowledgement that survived a repair would remove somebody else's message.
 type connection struct {
 	*settings
-	link          *link
-	channel       *amqp.Channel
-	queue         facts
-	publisher     *publisher
-	capabilities  jms.Capabilities
-	channelClosed chan *amqp.Error
-	canceled      chan string
+	link         *link
+	channel      *amqp.Channel // set under lossMu; there when subscribed is closed without a loss
+	signs        chan signs    // of channel's end, for watch
+	queue        facts
+	publisher    *publisher
+	capabilities jms.Capabilities
 
 	subscribe  sync.Once
 	subscribed chan struct{} // closed when deliveries is there; a failure is a loss
@@ -110,10 +109,16 @@ func (c *connection) gone() error {
 // consume begins to consume, once. It goes on when the Receive that caused it has ended: a subscription that is half made cannot be taken back.
 func (c *connection) consume() {
 	defer close(c.subscribed)
-	deliveries, err := c.channel.Consume(c.sub.Queue, "", false, false, false, false, nil)
+	var deliveries <-chan amqp.Delivery
+	var err error
+	if c.exclusive {
+		deliveries, err = c.stand()
+	} else {
+		deliveries, err = c.channel.Consume(c.sub.Queue, "", false, false, false, false, nil)
+	}
 	switch {
 	case err == nil:
-		c.deliveries = deliveries
+		c.deliveries = deliveries // nil if the connection has ended
 	case isRefused(err):
 		c.lose(problem(jms.ErrConfig, c.sub.Queue, err, "the user needs read permission on the queue (rabbitmqctl set_permissions)"))
 	default:
@@ -166,17 +171,25 @@ func (c *connection) broken(err error) error {
 // watch waits for the first sign that the consumer is gone. Any end of the channel is the end of the connection: with deliveries
 // under way the client library closes it anyway.
 func (c *connection) watch() {
+	var consumer signs // none before there is a channel
 	var why error
-	select {
-	case reason := <-c.link.closed:
-		why = lost(c.sub.Queue, reason, "the connection was")
-	case reason := <-c.channelClosed:
-		why = lost(c.sub.Queue, reason, "the channel was")
-	case <-c.canceled:
-		why = problem(jms.ErrConnectionLost, c.sub.Queue, errors.New("the broker cancelled the consumer (basic.cancel)"),
-			"the queue was deleted or its leader moved")
-	case <-c.closing:
-		return
+	for why == nil {
+		select {
+		case consumer = <-c.signs:
+		case reason := <-c.link.closed:
+			why = lost(c.sub.Queue, reason, "the connection was")
+		case reason := <-consumer.closed:
+			why = lost(c.sub.Queue, reason, "the channel was")
+		case _, told := <-consumer.canceled:
+			if !told { // the channel has ended, and the other sign says why
+				consumer.canceled = nil
+				continue
+			}
+			why = problem(jms.ErrConnectionLost, c.sub.Queue, errors.New("the broker cancelled the consumer (basic.cancel)"),
+				"the queue was deleted or its leader moved")
+		case <-c.closing:
+			return
+		}
 	}
 	select {
 	case <-c.closing: // the closes above are our own

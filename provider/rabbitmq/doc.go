@@ -20,7 +20,8 @@
 //
 // Declare it with x-single-active-consumer, also for one process: without it, a broker that has not noticed a dead connection (up to three
 // heartbeats) keeps the messages of that connection locked while a new consumer already gets later ones. The provider looks how
-// the queue was declared; without the argument, every reconnect waits for Capabilities.ReturnDelay and a warning says so.
+// the queue was declared; without the argument, every reconnect waits for Capabilities.ReturnDelay and a warning says so. On a classic queue
+// that cannot be declared anew Factory.Exclusive does the same by exclusive consumers.
 //
 // A quorum queue counts every return of a message as a delivery, also of those that only waited in a client: see
 // Factory.AcceptDeliveryLimit.

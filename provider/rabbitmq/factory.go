@@ -45,11 +45,18 @@ type Factory struct {
 	Name string
 
 	// Declare declares the queue, durable and with Arguments, if it does not exist. False: a queue that does not exist is
-	// jms.ErrConfig. When SingleActiveConsumer is asked of the manager, x-single-active-consumer is added to Arguments.
+	// jms.ErrConfig. When SingleActiveConsumer is asked of the manager, and Exclusive is not set, x-single-active-consumer is added to Arguments.
 	Declare bool
 	// Arguments are those the queue must have, for example {"x-queue-type": "quorum"}. They are compared with the existing queue's: a difference
 	// is jms.ErrConfig and names the argument. Where the user has no configure permission they cannot be compared; a warning says so.
 	Arguments map[string]any
+
+	// Exclusive keeps SingleActiveConsumer on a classic queue that was declared without x-single-active-consumer and cannot be declared anew: the
+	// active instance consumes with the protocol's exclusive flag, so the broker refuses every other consumer, also those of other programs, and
+	// the standbys ask twice a second whether it is gone. It is refused with jms.ErrConfig without Config.SingleActiveConsumer, on a queue that
+	// has x-single-active-consumer, on a quorum queue (which ignores the flag), and where the user may not configure the queue, so
+	// that its type is not known.
+	Exclusive bool
 
 	// ConsumerTimeout is the broker's consumer_timeout: a message unacknowledged for so long costs the whole channel. 0:
 	// DefaultConsumerTimeout. The client cannot read it; set it where the broker's was changed. Messages are held for half of it at most.
@@ -76,6 +83,7 @@ type settings struct {
 	arguments       amqp.Table
 	consumerTimeout time.Duration
 	acceptLimit     bool
+	exclusive       bool
 	prefetch        int
 	sub             jms.Subscription
 }
@@ -88,6 +96,7 @@ func (f *Factory) settings(sub jms.Subscription) (*settings, error) {
 	}
 	s := &settings{
 		url: f.URL, username: f.Username, password: f.Password, vhost: f.VHost, declare: f.Declare, acceptLimit: f.AcceptDeliveryLimit,
+		exclusive: f.Exclusive,
 		heartbeat: cmp.Or(f.Heartbeat, DefaultHeartbeat), consumerTimeout: cmp.Or(f.ConsumerTimeout, DefaultConsumerTimeout),
 		name: cmp.Or(f.Name, sub.Client, "keyseq"), arguments: amqp.Table(maps.Clone(f.Arguments)),
 		prefetch: cmp.Or(sub.MaxInFlight, DefaultMaxInFlight), sub: sub,
@@ -133,7 +142,11 @@ func (f *Factory) settings(sub jms.Subscription) (*settings, error) {
 	if sac, given := s.arguments[amqp.SingleActiveConsumerArg]; given && sub.SingleActiveConsumer && sac != true {
 		wrong("SingleActiveConsumer is asked for, but Factory.Arguments has %s: %v", amqp.SingleActiveConsumerArg, sac)
 	}
-	if sub.SingleActiveConsumer {
+	if f.Exclusive {
+		for _, text := range exclusiveProblems(s.arguments, sub) {
+			wrong("%s", text)
+		}
+	} else if sub.SingleActiveConsumer {
 		s.arguments[amqp.SingleActiveConsumerArg] = true
 	}
 	if len(problems) > 0 {

@@ -59,6 +59,9 @@ func (s *settings) judge(f facts) error {
 			"every reconnect counts as a delivery of each waiting message, so the broker would drop messages that no task has seen; declare the queue without it or with "+
 				strconv.Itoa(leastDeliveryLimit)+" or more, or set Factory.AcceptDeliveryLimit")
 	}
+	if s.exclusive {
+		return s.judgeExclusive(f)
+	}
 	log := s.sub.Logger.With("queue", queue)
 	if !f.known {
 		log.Warn("rabbitmq: the queue's arguments cannot be compared, because the user may not configure it; single active consumer is not verified")
@@ -126,7 +129,7 @@ func (s *settings) lookAtQueue(l *link) (facts, error) {
 func (s *settings) differs(name string, wanted any, err error) error {
 	advice := "an argument of a queue cannot be changed: change Factory.Arguments, or delete the queue and declare it anew"
 	if name == amqp.SingleActiveConsumerArg {
-		advice = "SingleActiveConsumer needs a queue that was declared with " + name + ": true; a queue cannot be changed: delete it and declare it anew, or turn SingleActiveConsumer off and let one process read"
+		advice = "SingleActiveConsumer needs a queue that was declared with " + name + ": true; a queue cannot be changed: delete it and declare it anew, or set Factory.Exclusive if it is a classic queue, or turn SingleActiveConsumer off and let one process read"
 	}
 	return problem(jms.ErrConfig, s.sub.Queue, fmt.Errorf("argument %s is not %v: %w", name, wanted, err), advice)
 }

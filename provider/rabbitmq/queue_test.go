@@ -164,6 +164,12 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("without configure permission: %v, ReturnsAtOnce %t, log %q; want nil, false and a warning", err, caps.ReturnsAtOnce, log)
 	}
 
+	exclusive := f
+	exclusive.Exclusive = true
+	if _, _, err := try(b, exclusive, sub); !errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "configure permission") {
+		t.Errorf("exclusive without configure permission = %v, want ErrConfig: a quorum queue would ignore it", err)
+	}
+
 	permit("^$", "^$", ".*")
 	c := b.Connect(f, sub)
 	s := b.Session(c)

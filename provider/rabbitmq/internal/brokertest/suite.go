@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,12 +25,34 @@ func Harness(arguments amqp.Table, heartbeat time.Duration) providertest.Harness
 	return providertest.Harness{
 		New: func(t testing.TB) providertest.Broker {
 			if strings.HasSuffix(t.Name(), "/declared/MaxInFlight") { // it looks what a second reader gets beside the first
-				return suiteBroker(t, amqp.Table{amqp.QueueTypeArg: kind}, heartbeat)
+				return suiteBroker(t, amqp.Table{amqp.QueueTypeArg: kind}, rabbitmq.Factory{Heartbeat: heartbeat})
 			}
-			return suiteBroker(t, arguments, heartbeat)
+			return suiteBroker(t, arguments, rabbitmq.Factory{Heartbeat: heartbeat})
 		},
-		NewSingleActive: func(t testing.TB) providertest.Broker { return suiteBroker(t, Single(kind), heartbeat) },
+		NewSingleActive: func(t testing.TB) providertest.Broker {
+			return suiteBroker(t, Single(kind), rabbitmq.Factory{Heartbeat: heartbeat})
+		},
 	}
+}
+
+// besideAnother are the cases that read with a second connection while a first one consumes, which an exclusive consumer forbids.
+var besideAnother = []string{"/rule02/HeldIsInvisible", "/rule07/AfterErrConfig", "/rule07/AfterErrBusy", "/declared/MaxInFlight", "/declared/CleanStarter"}
+
+// ExclusiveHarness is Harness for classic queues without an argument, read with Factory.Exclusive.
+func ExclusiveHarness(heartbeat time.Duration) providertest.Harness {
+	plain := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeClassic}
+	h := Harness(plain, heartbeat)
+	shared := h.New
+	h.NewSingleActive = func(t testing.TB) providertest.Broker {
+		return suiteBroker(t, plain, rabbitmq.Factory{Heartbeat: heartbeat, Exclusive: true})
+	}
+	h.New = func(t testing.TB) providertest.Broker {
+		if slices.ContainsFunc(besideAnother, func(name string) bool { return strings.HasSuffix(t.Name(), name) }) {
+			return shared(t)
+		}
+		return h.NewSingleActive(t)
+	}
+	return h
 }
 
 // proxied makes each connection over a proxy of its own, so that a test can cut one of them.
@@ -52,6 +75,7 @@ func (f *proxied) Connect(ctx context.Context, sub jms.Subscription) (jms.Connec
 	u.Host = p.Addr()
 	through := f.Factory
 	through.URL = u.String()
+	sub.SingleActiveConsumer = sub.SingleActiveConsumer || f.Exclusive // which wants it
 	c, err := through.Connect(ctx, sub)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,9 +119,10 @@ func (f *proxied) close() {
 	}
 }
 
-func suiteBroker(t testing.TB, arguments amqp.Table, heartbeat time.Duration) providertest.Broker {
+func suiteBroker(t testing.TB, arguments amqp.Table, factory rabbitmq.Factory) providertest.Broker {
 	b := New(t)
-	f := &proxied{Factory: rabbitmq.Factory{URL: b.URL, Heartbeat: heartbeat}, used: map[jms.Connection]*faultproxy.Proxy{}}
+	factory.URL = b.URL
+	f := &proxied{Factory: factory, used: map[jms.Connection]*faultproxy.Proxy{}}
 	t.Cleanup(f.close)
 	for range 4 {
 		p, err := f.proxy()

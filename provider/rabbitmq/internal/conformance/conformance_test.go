@@ -26,4 +26,5 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { providertest.Run(t, brokertest.Harness(c.arguments, c.heartbeat)) })
 	}
+	t.Run("exclusive on classic", func(t *testing.T) { providertest.Run(t, brokertest.ExclusiveHarness(5*time.Second)) })
 }

@@ -15,4 +15,10 @@ func TestManager(t *testing.T) {
 		h.Quiet = time.Second // a busy machine is slow to deliver bodies of 1 MiB
 		providertest.RunManager(t, h)
 	})
+	t.Run("exclusive", func(t *testing.T) {
+		t.Parallel()
+		h := brokertest.ExclusiveHarness(5 * time.Second)
+		h.Quiet = time.Second
+		providertest.RunManager(t, h)
+	})
 }
