@@ -90,6 +90,7 @@ func (b *bench) start(name string) *process {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer close(p.states)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			select {
 			case p.states <- lines.Text():
@@ -111,9 +112,12 @@ func (p *process) until(state string) {
 	limit := time.After(20 * time.Second)
 	for {
 		select {
-		case s := <-p.states:
-			if s == state {
+		case s, more := <-p.states:
+			switch {
+			case s == state:
 				return
+			case !more:
+				p.t.Fatalf("%s ended before it was %s", p.name, state)
 			}
 		case <-limit:
 			p.t.Fatalf("%s has not become %s", p.name, state)

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/keyseq/keyseq/orderaudit"
 )
@@ -78,9 +79,61 @@ func withoutLateStarts(t *testing.T, h *orderaudit.History, instance string) {
 	h.Records = kept
 }
 
+// R2.02: three instances in processes of their own. One runs tasks; when it is killed exactly one of the others goes on, in order.
+func TestR2_02_OneOfThreeIsActive(t *testing.T) {
+	b, record, path, a, s := pair(t)
+	third := b.start("C")
+	third.until("standby")
+	b.someHandled()
+	loss := record.Loss("A", "kill -9", 0)
+	a.kill()
+	record.Killed("A")
+	loss.Done()
+	second := anyActive(t, s, third)
+	b.allHandled()
+	for _, p := range []*process{third, s} { // who stands by first, so that the role does not go over
+		if p != second {
+			p.stop()
+		}
+	}
+	record.InstanceStopping(second.name)
+	second.stop()
+	h := joined(t, record, path, a.path, s.path, third.path)
+	ran := map[string]bool{}
+	for _, r := range h.Records {
+		ran[r.Instance] = ran[r.Instance] || r.Kind == orderaudit.KindStart
+	}
+	if !ran["A"] || !ran[second.name] || ran["B"] && ran["C"] {
+		t.Errorf("tasks were run by %v, want by A and %s", ran, second.name)
+	}
+	judge(t, h, orderaudit.Options{})
+}
+
+// anyActive tells which of them becomes active first.
+func anyActive(t *testing.T, all ...*process) *process {
+	t.Helper()
+	first := make(chan *process, len(all))
+	for _, p := range all {
+		go func() {
+			for state := range p.states {
+				if state == "active" {
+					first <- p
+				}
+			}
+		}()
+	}
+	select {
+	case p := <-first:
+		return p
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody becomes active")
+		return nil
+	}
+}
+
 // User reports 1 and 7, T25, H5: the active consumer is killed in the middle. The standby goes on where it was, in order, with
 // no more repeats than what was in flight.
-func TestActiveProcessKilled(t *testing.T) {
+func TestReport01And07_ActiveProcessKilled(t *testing.T) {
 	b, record, path, a, s := pair(t)
 	b.someHandled()
 	loss := record.Loss("A", "kill -9", 0)
@@ -96,7 +149,7 @@ func TestActiveProcessKilled(t *testing.T) {
 
 // H5: it is frozen; the queue manager gives it up after its heartbeat, the standby takes over, and what the first one commits when it is
 // thawed fails.
-func TestActiveProcessFrozen(t *testing.T) {
+func TestH05_ActiveProcessFrozen(t *testing.T) {
 	b, record, path, a, s := pair(t)
 	b.someHandled()
 	record.Takeover("B", takeover)
@@ -120,7 +173,7 @@ func TestActiveProcessFrozen(t *testing.T) {
 }
 
 // An orderly end hands over without a wait, in the middle of the work, and without a repeat of what was handled.
-func TestActiveProcessEndsInOrder(t *testing.T) {
+func TestH05_ActiveProcessEndsInOrder(t *testing.T) {
 	b, record, path, a, s := pair(t)
 	b.someHandled()
 	record.InstanceStopping("A")

@@ -1,0 +1,356 @@
+package ibmmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyseq/keyseq"
+	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/orderaudit"
+	"github.com/keyseq/keyseq/provider/ibmmq"
+)
+
+// R1.16: everything that is missing is named at once, and nothing reaches the queue manager.
+func TestR1_16_EveryMissingArgumentIsNamedAtOnce(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	calls := b.calls("MQCONNX")
+	_, err := keyseq.NewSequenceManager("", nil, nil, nil)
+	for _, name := range []string{"queue", "factory", "listener", "extractor"} {
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), name) {
+			t.Errorf("the error does not name the %s: %v", name, err)
+		}
+	}
+	m := b.newManager(&ibmmq.Factory{}, inMemory(nil))
+	err = m.Start(t.Context())
+	b.is(err, jms.ErrConfig, "Channel", "Connections")
+	if n := b.calls("MQCONNX") - calls; n != 0 {
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+// R1.17: the configuration is what it was when the manager was made, whatever becomes of the struct it was written to.
+func TestR1_17_ConfigurationIsFixedWhenMade(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	var kept *keyseq.Config
+	a := inMemory(nil)
+	m := b.newManager(b.factory(), a, func(c *keyseq.Config) { kept = c; c.ClientName, c.MaxInFlight = "as made", 3 })
+	kept.ClientName, kept.MaxInFlight, kept.Events = "changed", 1000, nil
+	c := m.Config()
+	c.ClientName = "changed"
+	b.load(a.record, 10, 3)
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.finished(a, 30)
+	if got := m.Config(); got.ClientName != "as made" || m.Snapshot().Sessions > 4 {
+		t.Errorf("ClientName %q, %d sessions", got.ClientName, m.Snapshot().Sessions)
+	}
+	if b.passed("as made")["MQCD.ChannelName"] == "" || b.passed("as made control")["MQCD.ChannelName"] == "" {
+		t.Error("the queue manager was not shown the application name")
+	}
+	b.shutdown(m, a)
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.18: making a manager does no I/O; Start reports a queue manager that is not there and leaves nothing open; a later Start works.
+func TestR1_18_OnlyStartTouchesTheBroker(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	a := inMemory(nil)
+	b.sent(a, "k.1")
+	before, calls := b.connected(), b.calls("MQCONNX")
+	m := b.newManager(b.factory(), a)
+	if n := b.calls("MQCONNX") - calls; n != 0 {
+		t.Errorf("making a manager made %d connections", n)
+	}
+	b.fail("MQCONNX", 2538, 1)
+	b.is(m.Start(t.Context()), jms.ErrConnectionLost, b.queue, "2538")
+	select {
+	case <-m.Done():
+	default:
+		t.Error("Done is open after a Start that failed")
+	}
+	if n := b.connected(); n != before || m.State() != keyseq.StateStopped {
+		t.Errorf("%d connections are open, state %v", n-before, m.State())
+	}
+	b.fail("MQOPEN", 2085, 1)
+	b.is(m.Start(t.Context()), jms.ErrConfig, b.queue, "2085")
+	if n := b.connected(); n != before {
+		t.Errorf("%d connections are open after a queue that is not there", n-before)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.finished(a, 1)
+	b.shutdown(m, a)
+}
+
+// R1.19: Stop finishes all that was received, running and waiting: afterwards no unit of work is open, what is on the queue and what is done add up,
+// and no MQGET comes any more.
+func TestR1_19_StopFinishesWhatWasReceived(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	a := inMemory(func(context.Context, *keyseq.Delivery) error { time.Sleep(5 * time.Millisecond); return nil })
+	b.load(a.record, 40, 20)
+	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.Workers, c.MaxInFlight = 10, 100 })
+	b.finished(a, 25)
+	if err := m.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, gets := m.Snapshot(), b.calls("MQGET")
+	if n := b.unsettled(); n != 0 || s.Received != s.Committed || s.RolledBack != 0 {
+		t.Errorf("%d messages in units of work; received %d, committed %d, rolled back %d", n, s.Received, s.Committed, s.RolledBack)
+	}
+	if left := b.available(b.queue); left+int(s.Committed) != 800 || left == 0 {
+		t.Errorf("%d left and %d done of 800", left, s.Committed)
+	}
+	time.Sleep(200 * time.Millisecond) // for an MQGET that must not come
+	if n := b.calls("MQGET") - gets; n != 0 || b.waiters(b.queue) != 0 {
+		t.Errorf("%d MQGETs after Stop", n)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.finished(a, 800)
+	b.shutdown(m, a)
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.19, T22: when the time of Stop is over, what runs is cancelled and everything goes back, at its place and counted once.
+func TestR1_19_StopThatRunsOutOfTimeGivesBackTheRest(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	a := inMemory(func(ctx context.Context, _ *keyseq.Delivery) error { <-ctx.Done(); return ctx.Err() })
+	told := 0
+	a.onError = func(*keyseq.Delivery, error, bool) { told++ }
+	b.load(a.record, 3, 5)
+	m := b.manage(b.factory(), a)
+	b.soon("all are held", func() bool { return b.unsettled() == 15 && m.Snapshot().Running == 3 })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	a.record.InstanceStopping(a.instance)
+	err := m.Stop(ctx)
+	if !errors.Is(err, keyseq.ErrDrainTimeout) || !strings.Contains(err.Error(), `"k0", "k1", "k2"`) {
+		t.Errorf("Stop: %v, want ErrDrainTimeout with the keys", err)
+	}
+	<-m.Done()
+	if n := b.available(b.queue); n != 15 || b.unsettled() != 0 || told != 0 {
+		t.Errorf("%d of 15 are back, %d in units of work; OnMessageError was called %d times", n, b.unsettled(), told)
+	}
+	s := b.session(b.connect(b.factory(), jms.Subscription{}))
+	for n := range 5 {
+		for k := range 3 {
+			want := fmt.Sprintf("k%d.%d", k, n)
+			if got := b.receive(s); string(got.Body) != want || got.DeliveryCount != 2 {
+				t.Errorf("%s is back, delivery %d; want %s for the second time", got.Body, got.DeliveryCount, want)
+			}
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// R1.20: 50 rounds of Stop and Start go on with the same connections.
+func TestR1_20_StopAndStartKeepTheSessions(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	a := inMemory(nil)
+	m := b.newManager(b.factory(), a, func(c *keyseq.Config) { c.Workers, c.MaxInFlight = 5, 5 })
+	send := b.sender()
+	first := 0
+	for round := range 50 {
+		out := make([]jms.Outgoing, 10)
+		for k := range out {
+			out[k] = jms.Outgoing{Text: true, Body: fmt.Appendf(nil, "k%d.%d", k, round)}
+		}
+		if err := send(t.Context(), b.queue, out...); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range out {
+			a.record.Sent(nameOf(o.Body))
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.finished(a, 10*(round+1))
+		if err := m.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			first = b.calls("MQCONNX")
+		}
+	}
+	if n := b.calls("MQCONNX"); n > first+5 {
+		t.Errorf("%d connections were made in the first round, %d in all", first, n)
+	}
+	b.shutdown(m, a)
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.21, B18: Shutdown lets what runs end and settle, and skips what has not begun; that comes after a restart, in order, and no connection is left.
+func TestR1_21_ShutdownSkipsWhatHasNotBegun(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	release := make(chan struct{})
+	a := inMemory(func(context.Context, *keyseq.Delivery) error { <-release; return nil })
+	b.load(a.record, 4, 10)
+	before := b.connected()
+	m := b.manage(b.factory(), a)
+	b.soon("all are held, four run", func() bool { return b.unsettled() == 40 && m.Snapshot().Running == 4 })
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.shutdown(m, a) }()
+	b.soon("what has not begun is back", func() bool { return b.available(b.queue) == 36 })
+	close(release)
+	<-ended
+	if s := m.Snapshot(); s.Committed != 4 || s.InFlight != 0 || s.Keys != 0 {
+		t.Errorf("committed %d, want the 4 that ran; in flight %d, keys %d", s.Committed, s.InFlight, s.Keys)
+	}
+	if n := b.connected(); n != before || b.unsettled() != 0 {
+		t.Errorf("%d connections are left, %d messages in units of work", n-before, b.unsettled())
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.finished(a, 40)
+	b.shutdown(m, a)
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.22, R1.23: 100 keys with 10 versions each; Start, a moment, Shutdown, until all are seen: no gap, no version twice, at least 20 times.
+func TestR1_22_R1_23_OrderHoldsAcrossRepeatedStartAndShutdown(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	var seen trace
+	a := inMemory(func(_ context.Context, d *keyseq.Delivery) error {
+		time.Sleep(5 * time.Millisecond)
+		seen.add(d)
+		return nil
+	})
+	b.load(a.record, 100, 10)
+	before := b.connected()
+	m := b.newManager(b.factory(), a, func(c *keyseq.Config) { c.Workers = 3 })
+	rounds := 0
+	for ; b.available(b.queue) > 0; rounds++ {
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := a.gone.Load() + 20
+		b.soon("some are settled", func() bool { return a.gone.Load() >= min(want, 1000) })
+		b.shutdown(m, a)
+		if n := b.connected(); n != before {
+			t.Fatalf("round %d: %d connections are left", rounds, n-before)
+		}
+	}
+	if rounds < 20 {
+		t.Errorf("done in %d rounds: the test must shut down in the middle", rounds)
+	}
+	for k := range 100 {
+		if got := strings.Join(seen.of(fmt.Sprint("k", k)), ""); got != "0123456789" {
+			t.Errorf("k%d ran %s, want 0123456789", k, got)
+		}
+	}
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.24: IBM MQ gives one unit of work to a connection: as many connections are open as messages are held, and one that controls them.
+func TestR1_24_EachMessageHasItsOwnConnection(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	release := make(chan struct{})
+	a := inMemory(func(context.Context, *keyseq.Delivery) error { <-release; return nil })
+	b.load(a.record, 6, 2)
+	before := b.connected()
+	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.MaxInFlight = 8 })
+	b.soon("eight are held", func() bool { return b.unsettled() == 8 })
+	if n := b.connected() - before; n != 9 {
+		t.Errorf("%d connections hold 8 messages, want 8 and the control connection", n)
+	}
+	close(release)
+	b.finished(a, 12)
+	b.shutdown(m, a)
+	judge(t, a.record.History(), orderaudit.Options{})
+}
+
+// R1.28: nothing is logged without a logger; with one at its most talkative neither password nor body is.
+func TestR1_28_LogsOnlyToItsLoggerAndNoSecrets(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	var mu sync.Mutex
+	eventful := func(configure func(*keyseq.Config)) {
+		a := inMemory(func(_ context.Context, d *keyseq.Delivery) error {
+			if d.Attempt == 1 {
+				return errors.New("fails once")
+			}
+			if d.Key == "dead" {
+				return keyseq.DeadLetter(errors.New("no good"))
+			}
+			return nil
+		})
+		b.send(b.queue, "k.1 hunter2", "dead.1 hunter2", "hunter2 without a key")
+		m := b.manage(b.factory(), a, configure, func(c *keyseq.Config) { c.Retry.Backoff = keyseq.FixedBackoff(time.Millisecond) })
+		b.finished(a, 3)
+		b.breakName("keyseq", true)
+		b.soon("it is noticed", func() bool { return m.State() == keyseq.StateConnecting })
+		b.soon("it reads again", func() bool { return m.State() == keyseq.StateActive })
+		b.shutdown(m, a)
+		wrong := b.newManager(b.factory(func(f *ibmmq.Factory) { f.Password = "hunter2" }), a, configure)
+		if err := wrong.Start(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("Start with a wrong password: %v", err)
+		}
+	}
+	quiet := captured(t, func() { eventful(func(*keyseq.Config) {}) })
+	if quiet != "" {
+		t.Errorf("without a logger it wrote:\n%s", quiet)
+	}
+	var log strings.Builder
+	debug := slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(p)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	eventful(func(c *keyseq.Config) { c.Logger = debug })
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.Contains(log.String(), b.queue) {
+		t.Errorf("the log says nothing:\n%s", log.String())
+	}
+	for _, secret := range []string{"hunter2", "passw0rd"} {
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log tells %s:\n%s", secret, log.String())
+		}
+	}
+}
+
+// captured is what is written to the default logger and to the standard error meanwhile. mq-golang-jms20 itself prints to the standard output.
+func captured(t *testing.T, run func()) string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, wasErr := slog.Default(), os.Stderr
+	slog.SetDefault(slog.New(slog.NewTextHandler(write, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	os.Stderr = write
+	text := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(read)
+		text <- all
+	}()
+	defer func() { _ = read.Close() }()
+	run()
+	slog.SetDefault(was)
+	os.Stderr = wasErr
+	_ = write.Close()
+	return string(<-text)
+}
