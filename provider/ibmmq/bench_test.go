@@ -33,7 +33,7 @@ type controls struct {
 	restart     func(down time.Duration)
 	stop        func(code int)
 	backOut     func(count int) int
-	breakOldest func(count int, noticed bool)
+	breakOldest func(count int, noticed bool) int
 	handles     func() int
 	limit       func(most, code int)
 	detect      func(after time.Duration)

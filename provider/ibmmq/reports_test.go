@@ -19,7 +19,7 @@ import (
 )
 
 // What users of IBM MQ have met, numbered as in the notes this was built from. Reports 1 and 7 are in processes_test.go (two processes
-// and a kill), 17 in receive_test.go, 13 in role_test.go and in TestConformance (losses that nobody notices).
+// and a kill), 13 and 17 in reports_loss_test.go.
 
 // trace notes which tasks began, in order.
 type trace struct {
@@ -105,7 +105,7 @@ func TestReport02SameClientAtOnce(t *testing.T) {
 }
 
 // 3 and T3: "1,2,4,5,3" after a rollback. In place, and with the unit of work really rolled back by the queue manager.
-func TestReport03RollbackKeepsOrder(t *testing.T) {
+func TestT03_Report03_RollbackKeepsOrder(t *testing.T) {
 	t.Run("in place", func(t *testing.T) {
 		b := newBench(t)
 		var s trace
@@ -354,7 +354,7 @@ func TestReport14ConnectionsDoNotPileUp(t *testing.T) {
 }
 
 // 15 and H3: the queue manager rolls a long unit of work back in silence. The message does not run twice at once, and its successors wait.
-func TestReport15BackedOutInSilence(t *testing.T) {
+func TestReport15_H03_BackedOutInSilence(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	began, release := make(chan struct{}), make(chan struct{})

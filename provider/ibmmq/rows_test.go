@@ -16,22 +16,8 @@ import (
 	"github.com/keyseq/keyseq/orderaudit"
 )
 
-// Rows of the requirements that are about IBM MQ. Where the others are tested on the stand-in:
-//
-//	B13, T24     TestConformance/rule10, TestManager/G8 and G1/Losses, TestReport08And11QueueManagerAway
-//	B14          TestReceiveEndsSoon, TestReport09And20StopGivesBack
-//	B24          TestOversizeMessageGrowsTheBuffer, TestMessageBeyondTheLimit
-//	T3           TestReport03RollbackKeepsOrder
-//	T13          TestReport10And19BadMessageInTheMiddle
-//	T23          TestManager/G2/TaskIgnoresDrain
-//	T25, H1      TestActiveProcessKilled, TestCommitReasons
-//	H3           TestLostReceive, TestReport15BackedOutInSilence
-//	H5           TestLostRole, TestOrderlyEndLeavesAToken, TestActiveProcessFrozen
-//	H12          TestSendReasons, TestSecondSendFails
-//	H18          TestCloseBesideAHangingCommit, TestConnectIsBounded
-
 // T9: a handler succeeds after the unit of work of its message was rolled back. Its commit settles nothing, and above all not the next message.
-func TestT9LateSuccessCommitsNothing(t *testing.T) {
+func TestT09_ALateSuccessCommitsNothing(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	b.send(b.queue, "1", "2")
@@ -49,7 +35,7 @@ func TestT9LateSuccessCommitsNothing(t *testing.T) {
 }
 
 // T10: what failed on a session is not committed with the next success on it.
-func TestT10FailureIsNotCommittedLater(t *testing.T) {
+func TestT10_AFailureIsNotCommittedLater(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	b.define("FULL10:maxdepth=0")
@@ -79,7 +65,7 @@ func TestT10FailureIsNotCommittedLater(t *testing.T) {
 }
 
 // T11: a rollback that fails costs its session, not the key and not the pool.
-func TestT11FailedRollback(t *testing.T) {
+func TestT11_ARollbackThatFailsLeavesNoHole(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	var s trace
@@ -107,7 +93,7 @@ func TestT11FailedRollback(t *testing.T) {
 }
 
 // T12: what a closed session held is back, at its place, when Close returns: nobody gets in between.
-func TestT12CloseIsSynchronous(t *testing.T) {
+func TestT12_CloseIsSynchronous(t *testing.T) {
 	b := newBench(t)
 	b.send(b.queue, numbers(1, 20)...)
 	for round := range 10 {
@@ -127,7 +113,7 @@ func TestT12CloseIsSynchronous(t *testing.T) {
 }
 
 // H1: commits of which the answer is lost. Their keys wait, nothing is repeated that was done, the others go on.
-func TestH1CommitsInDoubt(t *testing.T) {
+func TestH01_CommitsInDoubt(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	a := inMemory(nil)
@@ -148,7 +134,7 @@ func TestH1CommitsInDoubt(t *testing.T) {
 }
 
 // H18: one of many connections breaks. The tasks of the others are not cancelled, and settle.
-func TestH18OneSessionLostIsNotAll(t *testing.T) {
+func TestH18_OneSessionLostIsNotAll(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	const n = 10
@@ -189,8 +175,8 @@ func TestH18OneSessionLostIsNotAll(t *testing.T) {
 	judge(t, a.record.History(), orderaudit.Options{})
 }
 
-// A limit of the queue manager (2537) makes the window as large as the sessions that there are, and is told; the work goes on.
-func TestLimitOfConnectionsShrinksTheWindow(t *testing.T) {
+// R1.24: a limit of the queue manager (2537) makes the window as large as the sessions that there are, and is told; the work goes on.
+func TestR1_24_FewConnectionsAreEnough(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	a := inMemory(func(context.Context, *keyseq.Delivery) error { time.Sleep(2 * time.Millisecond); return nil })

@@ -50,7 +50,7 @@ func newBench(t testing.TB) *bench {
 		restart: mqistandin.Restart, stop: mqistandin.Stop, backOut: mqistandin.BackOut, limit: mqistandin.LimitConnections,
 		detect: mqistandin.DetectAfter, notice: func() { mqistandin.Notice() }, hold: mqistandin.Hold, release: mqistandin.Release,
 		waiters: mqistandin.Waiters, available: mqistandin.Available, unsettled: mqistandin.Uncommitted, connected: mqistandin.Connections,
-		calls: mqistandin.Calls, breakOldest: func(count int, noticed bool) { mqistandin.BreakOldest(count, noticed) }, handles: mqistandin.MessageHandles,
+		calls: mqistandin.Calls, breakOldest: mqistandin.BreakOldest, handles: mqistandin.MessageHandles,
 		held: mqistandin.Held, passed: mqistandin.Passed,
 	}}
 	b.define(fmt.Sprintf("%s:fifo:bothresh=3:boqname=%s,%s:fifo,%s:noshare:excl", b.queue, b.other, b.other, b.lock))
