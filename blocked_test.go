@@ -148,7 +148,7 @@ func TestH13_AWindowFullBehindSlowKeysIsTold(t *testing.T) {
 					}
 					return c.task(ctx, d)
 				}, func(k *keyseq.Config) {
-					k.Workers, k.MaxInFlight, k.CallTimeout = c.workers, 20, 10*time.Second
+					k.Workers, k.MaxInFlight, k.CallTimeout, k.DrainTimeout = c.workers, 20, 10*time.Second, 20*time.Minute
 				}, b.listen).start()
 				began := time.Now()
 				time.Sleep(c.within)

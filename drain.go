@@ -100,6 +100,7 @@ var errEnded = errors.New("keyseq: the run has ended")
 func (r *run) settleAll(l *link) {
 	m := r.m
 	aborted := false
+	var stuck time.Time // since when there is nothing but calls that have overrun CallTimeout
 	for !l.lost.Load() {
 		r.collect()
 		wish := r.want.Load()
@@ -118,8 +119,19 @@ func (r *run) settleAll(l *link) {
 		if aborted && s.Running == 0 && s.Detached > 0 {
 			return // calls that do not return: if anything ends them, it is the closing of the link
 		}
+		idle := s.Running == 0 && s.Ready == 0 && s.Paused == 0 && !r.more()
 		// A key of which something was lost on the way back needs a second pass, to be released: the deadline for it outlives the run.
-		if s.Running == 0 && s.Detached == 0 && s.Ready == 0 && s.Paused == 0 && !r.more() && (s.Held == 0 && len(r.leaving) == 0 || !l.caps.RollbackInPlace) {
+		if idle && s.Detached == 0 && (s.Held == 0 && len(r.leaving) == 0 || !l.caps.RollbackInPlace) {
+			return
+		}
+		switch {
+		case !idle || s.Detached == 0:
+			stuck = time.Time{}
+		case stuck.IsZero():
+			stuck = time.Now()
+		case time.Since(stuck) >= m.cfg.DrainTimeout:
+			r.incomplete(r.stuckError())
+			r.linkLost(l, fmt.Errorf("%w: a commit has not returned within CallTimeout and DrainTimeout", jms.ErrConnectionLost))
 			return
 		}
 		select {
@@ -139,23 +151,41 @@ func (r *run) more() bool {
 // abort cancels what runs. It is noted for who waits for the end.
 func (r *run) abort(l *link) {
 	m := r.m
-	var keys []string
-	m.d.Workers(func(_ *worker, v keyView, _ uint64) { keys = append(keys, v.Name) })
-	if len(keys) > 0 {
-		r.mu.Lock()
-		r.undone = drainError(m.queue, keys)
-		r.mu.Unlock()
+	if keys := r.runningKeys(); len(keys) > 0 {
+		r.incomplete(drainError(m.queue, keys))
 	}
 	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", m.queue, ErrDrainTimeout))
 }
 
-// mostNamed bounds the keys that an error names.
-const mostNamed = 20
+// runningKeys are those that a worker has, in a task or in a call.
+func (r *run) runningKeys() (keys []string) {
+	r.m.d.Workers(func(_ *worker, v keyView, _ uint64) { keys = append(keys, v.Name) })
+	return keys
+}
+
+// incomplete notes that the end was not orderly.
+func (r *run) incomplete(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.undone = err
+}
+
+func (r *run) stuckError() error {
+	return fmt.Errorf("keyseq: queue %q: %w: calls to the broker do not return; what becomes of the messages of these keys is not known, they may come again: %s",
+		r.m.queue, ErrDrainTimeout, named(r.runningKeys()))
+}
 
 func drainError(queue string, keys []string) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("keyseq: queue %q: %w: what the broker may still hold was waited for", queue, ErrDrainTimeout)
 	}
+	return fmt.Errorf("keyseq: queue %q: %w: tasks of these keys were running and were cancelled: %s", queue, ErrDrainTimeout, named(keys))
+}
+
+// mostNamed bounds the keys that an error names.
+const mostNamed = 20
+
+func named(keys []string) string {
 	slices.Sort(keys)
 	more := ""
 	if len(keys) > mostNamed {
@@ -165,7 +195,7 @@ func drainError(queue string, keys []string) error {
 	for i, k := range keys {
 		keys[i] = fmt.Sprintf("%q", k)
 	}
-	return fmt.Errorf("keyseq: queue %q: %w: tasks of these keys were running and were cancelled: %s%s", queue, ErrDrainTimeout, strings.Join(keys, ", "), more)
+	return strings.Join(keys, ", ") + more
 }
 
 // waitReadable waits until everything lost is back in the queue, before another instance may read it.
@@ -179,10 +209,12 @@ func (r *run) waitReadable(l *link) {
 	}
 }
 
-// waitForZombies waits for tasks whose link is gone: while one runs, its key must not be joined by another run.
+// waitForZombies waits for tasks whose link is gone: while one runs, its key must not be joined by another run. A call that does not return although its
+// link is closed is waited for as well, but not by who has called Stop.
 func (r *run) waitForZombies(l *link) {
 	m := r.m
 	aborted := false
+	var stuck time.Time // since when there is nothing but such calls
 	for {
 		s := m.d.Stats()
 		if s.Running == 0 && s.Detached == 0 && s.Paused == 0 && s.Ready == 0 {
@@ -198,6 +230,17 @@ func (r *run) waitForZombies(l *link) {
 			aborted = true
 			r.abort(l)
 		}
+		switch {
+		case s.Running > 0:
+			stuck = time.Time{}
+		case stuck.IsZero():
+			stuck = time.Now()
+		case time.Since(stuck) >= m.cfg.CallTimeout:
+			r.stallOnce.Do(func() {
+				r.incomplete(r.stuckError())
+				close(r.stalled)
+			})
+		}
 		select {
 		case <-m.d.Quiet():
 		case <-r.bell:
@@ -209,9 +252,6 @@ func (r *run) waitForZombies(l *link) {
 func (r *run) keep(l *link) bool {
 	m := r.m
 	if !l.caps.RollbackInPlace || l.caps.Push || m.cfg.SingleActiveConsumer || l.lost.Load() {
-		return false
-	}
-	if m.d.Stats().Blocked > 0 { // a rollback has not returned: only closing the link ends that
 		return false
 	}
 	m.mu.Lock()

@@ -18,8 +18,8 @@ var (
 	ErrStale = errors.New("keyseq: attempt is over")
 	// ErrTaskTimeout is the cause of a task's context that ended at TaskTimeout.
 	ErrTaskTimeout = errors.New("keyseq: task timed out")
-	// ErrDrainTimeout: tasks were cancelled at the drain deadline, or something was not given back by then. The error
-	// that wraps it names the keys. It is also the cause of those tasks' contexts.
+	// ErrDrainTimeout: tasks were cancelled at the drain deadline, or something was not given back by then, or a call to the broker did not
+	// return. The error that wraps it names the keys. It is also the cause of those tasks' contexts.
 	ErrDrainTimeout = errors.New("keyseq: not drained at the deadline")
 )
 

@@ -22,7 +22,8 @@ type Events struct {
 	// Blocked: what is held fills the window and no key can move, or every worker sits in an old task (30 s, or half of TaskTimeout if that is
 	// less) while keys wait. Told once a second while it lasts, the first time within a second or two, with the up to 20 keys held longest.
 	Blocked func([]KeyReport)
-	// Stuck: a call to the broker has overrun CallTimeout. Its key waits until the call returns; its worker does not. A Receive has no key.
+	// Stuck: a call to the broker has overrun CallTimeout. After a commit its key waits until the call returns; its worker does not. A Receive, which
+	// has no key, and a Rollback cost their connection: all that it holds comes again.
 	Stuck func(KeyReport)
 }
 

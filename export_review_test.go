@@ -43,3 +43,9 @@ func LossHaltsFirst() bool {
 	<-m.d.Close()
 	return ran.Load()
 }
+
+// RefusedTwice has the broker refuse a further session twice while as many are open, and says whether reading goes on at once after each.
+func RefusedTwice(open int) (first, again bool) {
+	r := &run{m: &SequenceManager{cfg: defaultConfig()}}
+	return r.limitSessions(open), r.limitSessions(open)
+}

@@ -1,7 +1,6 @@
 package keyseq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,7 +20,8 @@ import (
 //  3. What the key holds that does not run is given back newest first (giveBack). A Rollback that fails is a new loss.
 //  4. Reading goes on when the return delay has passed since the LAST loss of any session of the queue, counted from when its session was
 //     closed: one deadline, moved by every loss, kept over Stop and Start (lossBegins, lossEnds, readable).
-//  5. A call that overran its CallTimeout is no loss yet: its worker is freed, the message stays its key's head (overseer.go).
+//  5. A commit that overran its CallTimeout is no loss yet: its worker is freed, the message stays its key's head (stuck.go). A Receive or a
+//     Rollback that did costs its connection.
 //  6. If a rollback does not keep the place: start nothing on any key, let running tasks settle, close the connection (run.reopen).
 //  7. Connection or role lost: all sessions are closed at once (run.dropLink); the role is released last (run.drain).
 //
@@ -103,10 +103,8 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	if s.link.lost.Load() {
 		return true // its loss was served
 	}
-	err, overran := r.rollback(k, s)
+	err := r.rollback(k, s)
 	switch {
-	case overran:
-		return true // the key stays blocked until the call returns
 	case err == nil:
 		s.link.pool.put(s)
 		return true
@@ -122,36 +120,15 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	return false
 }
 
-// rollback calls Rollback. If it overruns CallTimeout the key stays blocked until it returns, and a failure then is a loss like any other.
-func (r *run) rollback(k *keyQueue, s *session) (err error, overran bool) {
-	ctx, cancel := context.WithTimeoutCause(r.values, r.m.cfg.CallTimeout, errOverrun)
-	back := make(chan error, 1)
-	go func() {
-		defer cancel()
-		back <- s.Rollback(ctx)
-	}()
-	select {
-	case err := <-back:
-		return err, false
-	case <-ctx.Done():
+// rollback calls Rollback. One that overruns CallTimeout may have its effect at any time later, unless its connection ends. So that is given up: all
+// that it holds comes again, and what is still to be given back waits for no second such call.
+func (r *run) rollback(k *keyQueue, s *session) error {
+	err := boundedErr(r.values, r.m.cfg.CallTimeout, s.Rollback)
+	if errors.Is(err, errOverrun) {
+		r.stuck(k.Name(), callRollback)
+		return fmt.Errorf("%w: giving a message back: %w", jms.ErrConnectionLost, err)
 	}
-	select { // it may have been told just now
-	case err := <-back:
-		return err, false
-	default:
-	}
-	mark := r.m.d.Pin(k)
-	r.stuck(k.Name(), "rollback")
-	go func() {
-		if err := <-back; err == nil {
-			s.link.pool.put(s)
-		} else {
-			r.discard(s, !backAlready(err))
-		}
-		r.m.d.Unpin(k, mark) // and what came of the key meanwhile goes back too
-		r.ring()
-	}()
-	return nil, true
+	return err
 }
 
 // sweepOld looks now and then for what has been held too long; a look visits every key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -416,5 +417,59 @@ func TestH03_GivesBackNewestFirst(t *testing.T) {
 				r.want("given back", back.all(), "K.5 K.4 K.3 K.2")
 			}, p)
 		})
+	}
+}
+
+// H18: a Rollback that does not return costs its connection, so that giving back a hundred messages costs one CallTimeout and not a hundred; whatever it
+// does later does nothing.
+func TestH18_ARollbackThatDoesNotReturnCostsItsConnection(t *testing.T) {
+	for _, p := range []memory.Profile{{Name: "plain"}, lateReturn(), memory.LikeIBMMQ()} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint(p.Name, "/effect first ", after), func(t *testing.T) {
+				bubble(t, func(r *rig) {
+					for n := range 100 {
+						r.send("K", n)
+					}
+					r.send("L", 1, 2, 3)
+					var rollbacks, commits atomic.Int32
+					const late = time.Hour
+					r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+						switch {
+						case c.Kind == memory.CallCommit && !c.After && string(c.Message.Body) == "K.0" && commits.Add(1) == 1:
+							return jms.ErrRolledBack
+						case c.Kind == memory.CallRollback && c.After == after:
+							rollbacks.Add(1)
+							time.Sleep(late)
+						}
+						return nil
+					})
+					var stuck journal
+					m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+						if string(d.Body) == "K.0" {
+							time.Sleep(time.Second) // all others are received
+						}
+						return nil
+					}, func(c *keyseq.Config) {
+						c.CallTimeout = 30 * time.Second
+						c.Events = append(c.Events, keyseq.Events{Stuck: func(k keyseq.KeyReport) { stuck.add("%s: %s", k.Key, k.Reason) }})
+					}).start()
+					began := time.Now()
+					loss := r.audit.Loss("", "a Rollback hangs", 0)
+					r.drainedSlowly()
+					loss.Done()
+					if took := time.Since(began); took > 2*time.Minute+2*r.profile.ReturnDelay {
+						r.Errorf("the 100 messages of K took %v", took)
+					}
+					if n := rollbacks.Load(); n != 1 {
+						r.Errorf("%d Rollbacks hung, want 1", n)
+					}
+					r.want("Stuck", stuck.all(), "K: rollback does not return: its connection is closed")
+					if err := m.shutdown(time.Minute); err != nil {
+						r.Errorf("Shutdown: %v", err)
+					}
+					time.Sleep(2 * late)
+				}, p)
+			})
+		}
 	}
 }

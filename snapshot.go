@@ -132,7 +132,7 @@ func (m *SequenceManager) blocked(now time.Time) (reports []KeyReport, oldest ti
 		if oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}
-		if !v.Running && !v.Blocked && !v.Pinned && v.Head.past == nil {
+		if !v.Running && !v.Blocked && v.Head.past == nil {
 			return
 		}
 		if len(reports) == mostBlocked && !since.Before(reports[mostBlocked-1].Since) {
@@ -149,7 +149,7 @@ func (m *SequenceManager) blocked(now time.Time) (reports []KeyReport, oldest ti
 func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now time.Time) KeyReport {
 	r := KeyReport{Key: v.Name, Held: v.Items}
 	if v.Head == nil {
-		r.Reason = "nothing is held; a call to the broker about it has not returned"
+		r.Reason = "nothing is held; what was goes back to the queue"
 		return r
 	}
 	h := v.Head
@@ -187,8 +187,6 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 		parts = append(parts, "next in "+spoken(v.Due.Sub(now)))
 	case v.Blocked:
 		parts = append(parts, "blocked: goes back to the queue when everything lost is back there")
-	case v.Pinned:
-		parts = append(parts, "waits for a call to the broker that has not returned")
 	default:
 		parts = append(parts, "ready: waits for a worker")
 	}

@@ -3,7 +3,9 @@ package keyseq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -310,4 +312,57 @@ func TestH14_StopDuringATakeover(t *testing.T) {
 		}
 		r.drainedSlowly()
 	})
+}
+
+// G8, H18: a Stop that has all the time in the world does not wait for ever for a commit that does not return: it closes the connection, and if even
+// that does not end the call it names the key. The key is not joined before the call has returned.
+func TestH18_StopDoesNotWaitForACommitThatNeverReturns(t *testing.T) {
+	for _, closeEnds := range []bool{true, false} {
+		for name, end := range map[string]func(*subject) error{
+			"Stop":     func(s *subject) error { return s.Stop(context.Background()) },
+			"Shutdown": func(s *subject) error { return s.Shutdown(context.Background()) },
+		} {
+			t.Run(fmt.Sprintf("%s/close ends the call %t", name, closeEnds), func(t *testing.T) {
+				profiles(t, func(r *rig) {
+					r.send("K", 1, 2, 3)
+					r.send("L", 1)
+					gone := make(chan struct{})
+					var once sync.Once
+					r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+						switch {
+						case c.Kind == memory.CallCommit && !c.After && string(c.Message.Body) == "K.1":
+							<-gone
+						case c.Kind == memory.CallCloseConnection && !c.After && closeEnds:
+							once.Do(func() { close(gone) })
+						}
+						return nil
+					})
+					var j journal
+					m := r.manager(starts(&j, quick), func(c *keyseq.Config) { c.CallTimeout, c.DrainTimeout = 5*time.Second, 10*time.Second }).start()
+					r.slowly("L is done", func() bool { return m.Snapshot().Committed == 1 })
+					loss := r.audit.Loss("", "a commit does not return", 0)
+					r.audit.InstanceStopping("A")
+					began := time.Now()
+					err := end(m)
+					if took := time.Since(began); took > 30*time.Second {
+						r.Errorf("%s took %v", name, took)
+					}
+					if !errors.Is(err, keyseq.ErrDrainTimeout) || !strings.Contains(err.Error(), `"K"`) {
+						r.Errorf("%s: %v, want ErrDrainTimeout and the key", name, err)
+					}
+					if !closeEnds {
+						if err := m.Start(r.Context()); !errors.Is(err, keyseq.ErrStopping) {
+							r.Errorf("Start: %v, want ErrStopping: the call has not returned", err)
+						}
+						r.want("K, whose commit hangs", ofKey(j.all(), "K"), "K.1")
+						once.Do(func() { close(gone) })
+					}
+					<-m.Done()
+					m.start()
+					r.drainedSlowly()
+					loss.Done()
+				})
+			})
+		}
+	}
 }

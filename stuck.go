@@ -31,21 +31,23 @@ func (r *run) freeStuckWorkers(now time.Time) {
 	}
 }
 
-// stuck tells of a call that has overrun its time. A Receive belongs to no key.
+// stuck tells of a call that has overrun its time. A commit leaves its key waiting; a Receive, which has no key, and a Rollback cost their
+// connection.
 func (r *run) stuck(key, call string) {
 	m := r.m
-	if call == callReceive {
-		m.log.Error("a receive does not return: its connection is closed; look at the broker and the network", "queue", m.queue, "call", call, "call_timeout", m.cfg.CallTimeout)
-		m.toldStuck(KeyReport{Reason: call + " does not return: its connection is closed"})
-		return
+	report := KeyReport{Key: key}
+	if call == callCommit {
+		if known, ok := m.Explain(key); ok {
+			report = known
+		}
+		m.log.Error("a call to the broker does not return; its key waits for it, its worker does not: look at the broker and the network",
+			"queue", m.queue, "key", key, "message", report.MessageID, "call", call, "call_timeout", m.cfg.CallTimeout)
+		report.Reason = call + " does not return: " + report.Reason
+	} else {
+		m.log.Error("a call to the broker does not return: its connection is closed; look at the broker and the network",
+			"queue", m.queue, "key", key, "call", call, "call_timeout", m.cfg.CallTimeout)
+		report.Reason = call + " does not return: its connection is closed"
 	}
-	report, ok := m.Explain(key)
-	if !ok {
-		report = KeyReport{Key: key}
-	}
-	m.log.Error("a call to the broker does not return; its key waits for it, its worker does not: look at the broker and the network",
-		"queue", m.queue, "key", key, "message", report.MessageID, "call", call, "call_timeout", m.cfg.CallTimeout)
-	report.Reason = call + " does not return: " + report.Reason
 	m.toldStuck(report)
 }
 

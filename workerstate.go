@@ -22,8 +22,9 @@ type workerState struct {
 
 // Calls that can be stuck, as logs and events name them.
 const (
-	callCommit  = "commit"
-	callReceive = "receive"
+	callCommit   = "commit"
+	callReceive  = "receive"
+	callRollback = "rollback"
 )
 
 // enter notes whose goroutine this is.

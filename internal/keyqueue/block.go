@@ -78,10 +78,6 @@ func (d *Dispatcher[T, W]) Release(k *Key[T]) bool {
 		return false
 	}
 	k.listed = false
-	if k.pins > 0 {
-		d.mu.Unlock()
-		return true
-	}
 	d.setBlocked(k, false)
 	if k.state == stateResting {
 		d.next(k)
@@ -121,32 +117,6 @@ func (d *Dispatcher[T, W]) Returned(n int) {
 	d.mu.Unlock()
 }
 
-// Pin keeps a blocked key blocked, also after Release, until Unpin with the same mark: a call that concerns one of its items has not come
-// back.
-func (d *Dispatcher[T, W]) Pin(k *Key[T]) (mark uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	k.pins++
-	return d.drops
-}
-
-// Unpin ends a Pin: the key is reported by Leaving once more, for what was added meanwhile may be later than the item of the call. After a
-// DropAll it does nothing.
-func (d *Dispatcher[T, W]) Unpin(k *Key[T], mark uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if mark != d.drops {
-		return
-	}
-	k.pins--
-	if k.listed {
-		k.again = true
-		return
-	}
-	k.listed = true
-	d.reportLeaving(k)
-}
-
 // DropAll removes from every key everything that does not run and lifts every block: the items are lost to this dispatcher and will come
 // again. What runs stays the head of its key until its turn ends. It returns what it dropped.
 func (d *Dispatcher[T, W]) DropAll() (items []T) {
@@ -161,13 +131,12 @@ func (d *Dispatcher[T, W]) DropAll() (items []T) {
 		d.room.held -= len(dropped)
 		d.room.bytes -= size
 		d.setBlocked(k, false)
-		k.listed, k.again, k.pins = false, false, 0
+		k.listed, k.again = false, false
 		if k.state == stateResting {
 			d.next(k)
 		}
 	})
 	d.leaving = nil
-	d.drops++
 	d.ring()
 	return items
 }

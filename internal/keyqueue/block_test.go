@@ -190,59 +190,6 @@ func TestAddLeavingNeverRuns(t *testing.T) {
 	})
 }
 
-// A pinned key stays blocked over Release, and is reported once more when the call has come back.
-func TestPin(t *testing.T) {
-	inBubble(t, 1, nil, func(b *bed) {
-		b.Halt()
-		b.add("a")
-		k := b.BlockWhere(everything)[0]
-		b.TakeBack(k)
-		mark := b.Pin(k)
-		b.Returned(1)
-		if !b.Release(k) {
-			b.Error("a pinned key is out of the hands of who released it")
-		}
-		b.Resume()
-		b.add("a")
-		b.ran()
-		if !b.Look("a", func(v view) {
-			if !v.Pinned || !v.Blocked {
-				b.Errorf("the key shows %+v", v)
-			}
-		}) {
-			b.Error("the key is gone")
-		}
-		rung(b.Left())
-		b.Unpin(k, mark)
-		if got := b.Leaving(); len(got) != 1 || got[0] != k || !rung(b.Left()) {
-			b.Fatalf("leaving %v, want the key", names(got))
-		}
-		b.Returned(len(b.TakeBack(k)))
-		b.Release(k)
-		b.empty()
-	})
-}
-
-// A call that comes back while its key is being given back makes one more round necessary.
-func TestUnpinWhileListed(t *testing.T) {
-	inBubble(t, 1, nil, func(b *bed) {
-		b.Halt()
-		b.add("a")
-		k := b.BlockWhere(everything)[0]
-		mark := b.Pin(k)
-		b.Unpin(k, mark)
-		if b.Release(k) {
-			b.Error("released although something may have come meanwhile")
-		}
-		b.Returned(len(b.TakeBack(k)))
-		if !b.Release(k) {
-			b.Error("not released")
-		}
-		b.Resume()
-		b.empty()
-	})
-}
-
 func TestDropAllForgetsWhatDoesNotRun(t *testing.T) {
 	inBubble(t, 2, func(_ *worker, _ *queue, i *item) keyqueue.Turn {
 		time.Sleep(time.Second)
@@ -251,24 +198,20 @@ func TestDropAllForgetsWhatDoesNotRun(t *testing.T) {
 		}
 		return keyqueue.Done()
 	}, func(b *bed) {
-		b.add("paused", "x", "runs", "too", "ready", "blocked", "pinned")
+		b.add("paused", "x", "runs", "too", "ready", "blocked")
 		time.Sleep(1500 * time.Millisecond) // runs.1 and too.1 have begun
 		b.Halt()
-		var marks []uint64
-		pinned := b.BlockWhere(func(v view) bool { return v.Name == "pinned" })[0]
-		marks = append(marks, b.Pin(pinned))
 		b.BlockWhere(func(v view) bool { return v.Name == "blocked" })
 		b.add("runs")
 		dropped := texts(b.DropAll())
 		slices.Sort(dropped)
-		if want := []string{"blocked.1", "paused.1", "pinned.1", "ready.1", "runs.2"}; !slices.Equal(dropped, want) {
+		if want := []string{"blocked.1", "paused.1", "ready.1", "runs.2"}; !slices.Equal(dropped, want) {
 			b.Errorf("dropped %v, want %v", dropped, want)
 		}
 		if s := b.Stats(); s.Held != 2 || s.Blocked != 0 || s.Paused != 0 || s.Keys != 2 {
 			b.Errorf("after it: %+v, want the two that run", s)
 		}
-		b.Unpin(pinned, marks[0]) // of a key that is gone: nothing happens
-		b.add("runs", "blocked")  // come again
+		b.add("runs", "blocked") // come again
 		b.Resume()
 		b.forget()
 		b.ran()

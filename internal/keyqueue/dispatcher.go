@@ -22,7 +22,6 @@ type Dispatcher[T, W any] struct {
 
 	halted  bool          // nothing starts, on any key
 	blocked int           // keys that are
-	drops   uint64        // calls of DropAll
 	leaving []*Key[T]     // keys blocked by a turn, not yet taken by Leaving
 	left    chan struct{} // rung when there is one more
 

@@ -14,12 +14,11 @@ type View[T any] struct {
 	Running bool
 	Paused  bool
 	Blocked bool // starts nothing until released
-	Pinned  bool // a call has not come back
 	Due     time.Time
 }
 
 func (d *Dispatcher[T, W]) view(k *Key[T]) View[T] {
-	v := View[T]{Name: k.name, Items: int(k.n), Running: k.state == stateRunning, Paused: k.state == statePaused, Blocked: k.blocked, Pinned: k.pins > 0}
+	v := View[T]{Name: k.name, Items: int(k.n), Running: k.state == stateRunning, Paused: k.state == statePaused, Blocked: k.blocked}
 	if k.head != nil {
 		v.Head = &k.head.item
 		if k.head.next != nil {

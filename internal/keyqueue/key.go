@@ -11,7 +11,6 @@ type Key[T any] struct {
 	n            int32 // items, the head included
 	place        int32 // when paused: index in the heap
 	tries        uint16
-	pins         uint16 // calls that have not come back: see Pin
 	state        keyState
 	spot         spot
 	blocked      bool

@@ -22,11 +22,9 @@ type model struct {
 	random *rand.Rand
 	halted bool
 
-	mu     sync.Mutex
-	keys   map[string]*modelKey
-	ours   []*queue // listed: to be given back by us
-	pinned []pin
-	drops  int
+	mu   sync.Mutex
+	keys map[string]*modelKey
+	ours []*queue // listed: to be given back by us
 }
 
 type modelKey struct {
@@ -34,13 +32,6 @@ type modelKey struct {
 	running                bool
 	until                  time.Time // end of the pause
 	blocked, listed, again bool
-	pins                   int
-}
-
-type pin struct {
-	key   *queue
-	mark  uint64
-	drops int
 }
 
 // live is whether the dispatcher has to know the key.
@@ -104,7 +95,7 @@ func (m *model) turn(w *worker, _ *queue, i *item) keyqueue.Turn {
 func (m *model) step() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch m.random.IntN(10) {
+	switch m.random.IntN(9) {
 	case 0, 1, 2, 3:
 		for range m.random.IntN(6) {
 			name := string(rune('a' + m.random.IntN(12)))
@@ -124,8 +115,6 @@ func (m *model) step() {
 	case 6, 7:
 		m.giveBack()
 	case 8:
-		m.unpin()
-	case 9:
 		if m.random.IntN(5) == 0 {
 			m.dropAll()
 		}
@@ -169,10 +158,6 @@ func (m *model) giveBack() {
 		if !slices.Equal(got, want) {
 			m.Errorf("TakeBack of %q gave %v, want %v", q.Name(), got, want)
 		}
-		if m.random.IntN(4) == 0 {
-			m.pinned = append(m.pinned, pin{q, m.Pin(q), m.drops})
-			k.pins++
-		}
 		m.Returned(len(got))
 		name := q.Name() // a released key may be used for another
 		released := m.Release(q)
@@ -184,22 +169,8 @@ func (m *model) giveBack() {
 			k.again = false
 			continue
 		}
-		k.listed = false
-		k.blocked = k.pins > 0
+		k.blocked, k.listed = false, false
 	}
-}
-
-func (m *model) unpin() {
-	for _, p := range m.pinned {
-		if p.drops == m.drops {
-			k := m.key(p.key.Name())
-			k.pins--
-			k.again = k.again || k.listed
-			k.listed = true
-		}
-		m.Unpin(p.key, p.mark)
-	}
-	m.pinned = nil
 }
 
 func (m *model) dropAll() {
@@ -221,7 +192,6 @@ func (m *model) dropAll() {
 		m.Errorf("DropAll gave %v, want %v", got, want)
 	}
 	m.ours = nil
-	m.drops++
 }
 
 func (m *model) locked(f func()) { m.mu.Lock(); defer m.mu.Unlock(); f() }
@@ -261,7 +231,7 @@ func (m *model) compare() {
 	}
 	m.Each(func(v view) {
 		k := m.keys[v.Name]
-		if v.Items != len(k.items) || v.Running != k.running || v.Blocked != k.blocked || v.Pinned != (k.pins > 0) {
+		if v.Items != len(k.items) || v.Running != k.running || v.Blocked != k.blocked {
 			m.Errorf("%q shows %+v, want %+v", v.Name, v, *k)
 		}
 	})

@@ -78,12 +78,6 @@ func (c *recordedConn) OpenSession(ctx context.Context) (jms.Session, error) {
 func (c *recordedConn) Close(ctx context.Context) error {
 	r := c.r
 	r.mu.Lock()
-	for m, h := range r.held { // a Rollback that hangs ends with its connection, and has given back
-		if h.conn == c && h.now == returning && !c.over {
-			r.add(model.ObsGivenBack, h.msg)
-			delete(r.held, m)
-		}
-	}
 	if !c.over && r.holds(c) {
 		r.add(model.ObsConnectionClosed, 0)
 		r.forgetIdle(c)

@@ -47,6 +47,7 @@ func (s tie) model(seen []model.Observation, holds int) model.Config {
 			fault(model.FaultHang)
 		case rollbackHangs:
 			fault(model.FaultRollbackHang)
+			fault(model.FaultConnection) // the manager takes it for lost
 		case stopStart, shutdownStart:
 			c.Shutdowns++
 		}
