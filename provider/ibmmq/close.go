@@ -15,8 +15,10 @@ func (s *session) Close(ctx context.Context) error {
 		go func() {
 			defer close(s.ended)
 			s.turn <- struct{}{} // kept: nothing follows
+			s.c.shutting <- struct{}{}
 			held := s.held
 			s.closed = s.shut()
+			<-s.c.shutting
 			s.c.forget(s, !s.unclean && s.closed == nil && !(held && isClosed(s.c.closing)))
 		}()
 	})
@@ -29,7 +31,7 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 // shut gives back what is held and disconnects. MQDISC commits an open unit of work, so a handle whose unit of work could not be rolled back
-// while its connection stands is left alone: the queue manager backs it out when this process ends.
+// while its connection may stand is left alone: the queue manager backs it out when this process ends.
 func (s *session) shut() error {
 	if s.handle == nil {
 		return nil
@@ -40,9 +42,7 @@ func (s *session) shut() error {
 			s.disconnect()
 			return nil
 		}
-		e := failure("MQBACK", s.c.sub.Queue, ex)
-		switch e.class() {
-		case classConnection, classStopping:
+		if e := failure("MQBACK", s.c.sub.Queue, ex); e.severed() {
 			s.disconnect() // frees what IBM's client has of it
 			if s.held {
 				return wrap(jms.ErrSessionLost, s.c.sub.Queue, e)

@@ -173,28 +173,6 @@ func TestRollbackReasons(t *testing.T) {
 	}
 }
 
-// MQDISC commits an open unit of work: a session that cannot be rolled back is not disconnected.
-func TestCloseNeverCommits(t *testing.T) {
-	b := newBench(t)
-	b.needsControls()
-	b.send(b.queue, "1")
-	c := b.connect(b.factory(), jms.Subscription{})
-	s := b.session(c)
-	b.receive(s)
-	before := b.calls("MQDISC")
-	b.fail("MQBACK", 2102, 3)
-	err := s.Close(t.Context())
-	b.is(err, jms.ErrSessionLost, "commit")
-	if n := b.calls("MQDISC"); n != before {
-		t.Errorf("MQDISC was called %d times", n-before)
-	}
-	if n := b.unsettled(); n != 1 {
-		t.Errorf("%d messages are in units of work, want 1", n)
-	}
-	b.breakName("test", true)
-	b.soon("the message is back", func() bool { return b.available(b.queue) == 1 })
-}
-
 // A commit that hangs does not hang Close beyond its context, and its late success is no loss (H18).
 func TestCloseBesideAHangingCommit(t *testing.T) {
 	b := newBench(t)

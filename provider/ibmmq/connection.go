@@ -19,7 +19,7 @@ const (
 	staleAfter = 3 * probeEvery
 	// mostProbe is how long an answer may take. It must stay below what the queue manager needs to notice a dead client.
 	mostProbe = 10 * time.Second
-	// closeAtOnce bounds those that are closed side by side: each is a thread in IBM's client.
+	// closeAtOnce bounds those that are rolled back and disconnected side by side: each is a thread in IBM's client.
 	closeAtOnce = 16
 	// closeTimeout bounds a Close whose context has no end.
 	closeTimeout = 30 * time.Second
@@ -31,6 +31,7 @@ type connection struct {
 	control      *control
 	capabilities jms.Capabilities
 	opening      chan struct{}
+	shutting     chan struct{}
 	targets      sync.Map // names of queues that can be sent to
 	made         time.Time
 	lastSign     atomic.Int64 // of life, since made
@@ -64,7 +65,7 @@ func connect(ctx context.Context, s *settings) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{
-		settings: s, control: k, opening: make(chan struct{}, openAtOnce), made: time.Now(), sessions: map[*session]struct{}{},
+		settings: s, control: k, opening: make(chan struct{}, openAtOnce), shutting: make(chan struct{}, closeAtOnce), made: time.Now(), sessions: map[*session]struct{}{},
 		done: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
 		capabilities: jms.Capabilities{
 			Broker: "IBM MQ", MaxInFlight: s.maxSessions, AtomicSends: true, RollbackInPlace: true, ReturnDelay: s.returnDelay(),
@@ -222,14 +223,9 @@ func (c *connection) close() {
 		all = append(all, s)
 	}
 	c.mu.Unlock()
-	slots := make(chan struct{}, closeAtOnce)
 	errs := make(chan error, len(all))
-	for _, s := range all {
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			errs <- s.Close(context.Background())
-		}()
+	for _, s := range all { // all at once: one whose call hangs must not keep another from giving back
+		go func() { errs <- s.Close(context.Background()) }()
 	}
 	var failed []error
 	for range all {

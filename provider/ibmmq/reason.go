@@ -210,6 +210,12 @@ func failure(call, object string, err error) *ReasonError {
 
 func (e *ReasonError) class() class { return reasons[e.Code].class }
 
+// severed says that the connection handle is gone for certain. Other codes of classConnection leave room for a unit of work that is still open,
+// and MQDISC would commit it.
+func (e *ReasonError) severed() bool {
+	return e.class() == classStopping || e.Code == 2009 || e.Code == 2018
+}
+
 // wrap puts a sentinel of package jms before a failure.
 func wrap(sentinel error, queue string, err error) error {
 	return fmt.Errorf("%w: ibmmq: queue %q: %w", sentinel, queue, err)
