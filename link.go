@@ -64,6 +64,7 @@ func (m *SequenceManager) connect(ctx context.Context) (*link, error) {
 		return nil, fmt.Errorf("keyseq: queue %q: connect: %w", m.queue, err)
 	}
 	l := &link{conn: conn, caps: conn.Capabilities(), gone: make(chan struct{}), closed: make(chan struct{}), since: time.Now()}
+	l.pool.bell = make(chan struct{}, 1)
 	if err := m.agree(ctx, l); err != nil {
 		m.closeLink(l)
 		return nil, err
@@ -161,6 +162,7 @@ func (r *run) watch(l *link) {
 // closeLink gives back everything that the link holds. An error means that the broker may not know yet.
 func (m *SequenceManager) closeLink(l *link) error {
 	l.once.Do(func() { close(l.closed) })
+	defer l.pool.calls.Wait() // they were told to end before, or end with the connection
 	return boundedErr(context.Background(), m.cfg.CallTimeout, l.conn.Close)
 }
 

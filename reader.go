@@ -15,6 +15,7 @@ import (
 type reader struct {
 	r      *run
 	l      *link
+	opener *opener
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when no Receive is outstanding
@@ -23,8 +24,8 @@ type reader struct {
 	calls  atomic.Uint64 // odd while a Receive is under way
 }
 
-func (r *run) startReader(l *link) *reader {
-	rd := &reader{r: r, l: l, done: make(chan struct{})}
+func (r *run) startReader(l *link, o *opener) *reader {
+	rd := &reader{r: r, l: l, opener: o, done: make(chan struct{})}
 	rd.ctx, rd.cancel = context.WithCancel(r.values)
 	go rd.read()
 	return rd
@@ -70,10 +71,10 @@ func (rd *reader) read() {
 			}
 			continue
 		}
-		s, open, err := rd.l.pool.take(rd.ctx, rd.l, rd.open)
+		s, err := rd.opener.take(rd.ctx)
 		if err != nil {
 			m.d.Cancel()
-			if !rd.noSession(open, err, &failures) {
+			if !rd.noSession(err, &failures) {
 				return
 			}
 			continue
@@ -100,23 +101,15 @@ func (rd *reader) read() {
 	}
 }
 
-func (rd *reader) open(ctx context.Context) (jms.Session, error) {
-	m := rd.r.m
-	return bounded(ctx, m.cfg.CallTimeout, rd.l.conn.OpenSession, func(late jms.Session) { m.closeLate("session", late) })
-}
-
-// noSession handles a failed OpenSession; false ends the reader.
-func (rd *reader) noSession(open int, err error, failures *int) bool {
-	m := rd.r.m
-	if rd.ctx.Err() != nil {
+// noSession handles that there is no session to receive with; false ends the reader.
+func (rd *reader) noSession(err error, failures *int) bool {
+	switch {
+	case rd.ctx.Err() != nil:
 		return false
-	}
-	if errors.Is(err, errNoSession) && open > 0 && rd.r.limitSessions(open) {
-		// The broker gives no more: those that are open must do for a while.
-		m.log.Warn("the broker gives no more sessions: reading with those that are open", "queue", m.queue, "sessions", open, "error", err)
+	case errors.Is(err, errNoSession): // the window is smaller now
 		return true
 	}
-	return rd.again(fmt.Errorf("keyseq: queue %q: open session: %w", m.queue, err), err, failures)
+	return rd.again(err, err, failures)
 }
 
 // failed handles an error of Receive; false ends the reader.

@@ -11,6 +11,8 @@ import (
 // serve reads from a link until it is lost, has to be given up, or an end is wanted. Reading has stopped when it returns.
 func (r *run) serve(l *link) error {
 	m := r.m
+	opening := r.startOpening(l)
+	defer opening.stop()
 	var rd *reader
 	// After a lost connection or a lost Receive, and when an earlier run has left a deadline, nothing of the queue is read before it.
 	wholeQueue := true
@@ -54,7 +56,7 @@ func (r *run) serve(l *link) error {
 		case rd == nil && !wholeQueue:
 			m.setState(r.readingState(l), nil) // before the first message can confirm it
 			m.d.Resume()
-			rd = r.startReader(l)
+			rd = r.startReader(l, opening)
 			receives = receiveWatch{}
 		case rd != nil && receives.overdue(rd.calls.Load(), m.cfg.CallTimeout):
 			// A Receive may wait as long as it likes, but not be dead: it must be able to end.

@@ -42,12 +42,24 @@ func (r *run) limits(l *link) keyqueue.Limits {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reading = l
-	lim := keyqueue.Limits{Items: l.maxInFlight, Bytes: m.cfg.MaxInFlightBytes}
-	if r.few > 0 {
-		lim.Items = min(lim.Items, r.few)
-	}
+	lim := keyqueue.Limits{Items: r.most(l), Bytes: m.cfg.MaxInFlightBytes}
 	if !l.caps.CheapSessions {
 		lim.Fresh = m.cfg.Workers + m.slack
 	}
 	return lim
+}
+
+// most is how many messages may be in flight on a link. The lock is held.
+func (r *run) most(l *link) int {
+	if r.few > 0 {
+		return min(l.maxInFlight, r.few)
+	}
+	return l.maxInFlight
+}
+
+// mostSessions is most: no message in flight needs more than one.
+func (r *run) mostSessions(l *link) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most(l)
 }

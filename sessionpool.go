@@ -1,8 +1,6 @@
 package keyseq
 
 import (
-	"context"
-	"errors"
 	"sync"
 
 	"github.com/keyseq/keyseq/jms"
@@ -20,42 +18,59 @@ type sessionPool struct {
 	mu   sync.Mutex
 	idle []*session
 	open int
+
+	// Where sessions are costly: see opening.go.
+	opening int            // calls of OpenSession under way
+	calls   sync.WaitGroup // the same
+	refusal error          // of one of them: not told before the others have ended
+	careful bool           // after a failure one is opened at a time, until one succeeds
+	waiting bool           // the reader is, for a session or for failed
+	failed  error
+	bell    chan struct{} // rung for the reader that waits
 }
 
-// errNoSession says that the broker gives no more sessions now; those that are open will come back.
-var errNoSession = errors.New("keyseq: no session to be had")
-
-// take gives an idle session or opens one with open. errNoSession, with the number of open ones, if the broker is at a limit.
-func (p *sessionPool) take(ctx context.Context, l *link, open func(context.Context) (jms.Session, error)) (*session, int, error) {
+// take gives the idle session that was used last; nil if there is none.
+func (p *sessionPool) take() *session {
 	p.mu.Lock()
-	if last := len(p.idle) - 1; last >= 0 {
-		s := p.idle[last]
-		p.idle = p.idle[:last]
-		n := p.open
-		p.mu.Unlock()
-		return s, n, nil
+	defer p.mu.Unlock()
+	return p.pop()
+}
+
+// pop is take with the lock held.
+func (p *sessionPool) pop() *session {
+	last := len(p.idle) - 1
+	if last < 0 {
+		return nil
 	}
-	n := p.open
-	p.mu.Unlock()
-	js, err := open(ctx)
-	if err != nil {
-		if errors.Is(err, jms.ErrBusy) {
-			err = errors.Join(errNoSession, err)
-		}
-		return nil, n, err
-	}
+	s := p.idle[last]
+	p.idle = p.idle[:last]
+	return s
+}
+
+// add takes a new session into the count.
+func (p *sessionPool) add() {
 	p.mu.Lock()
 	p.open++
-	n = p.open
 	p.mu.Unlock()
-	return &session{js, l}, n, nil
 }
 
 // put gives a session back that holds nothing.
 func (p *sessionPool) put(s *session) {
 	p.mu.Lock()
 	p.idle = append(p.idle, s)
+	p.ring()
 	p.mu.Unlock()
+}
+
+// ring wakes the reader that waits. The lock is held.
+func (p *sessionPool) ring() {
+	if !p.waiting {
+		return
+	}
+	select {
+	case p.bell <- struct{}{}:
+	default:
+	}
 }
 
 // forget says that a session will not come back: it is broken, and is closed by who had it.

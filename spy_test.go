@@ -21,6 +21,8 @@ type spy struct {
 	receives int // calls of Receive
 	now      int // sessions open
 	most     int // of them at once
+
+	opening, mostOpening int // calls of OpenSession under way, and the most that ever were
 }
 
 func (s *spy) Connect(ctx context.Context, sub jms.Subscription) (jms.Connection, error) {
@@ -93,13 +95,18 @@ type spiedConnection struct {
 }
 
 func (c *spiedConnection) OpenSession(ctx context.Context) (jms.Session, error) {
+	c.spy.mu.Lock()
+	c.spy.opening++
+	c.spy.mostOpening = max(c.spy.mostOpening, c.spy.opening)
+	c.spy.mu.Unlock()
 	inner, err := c.Connection.OpenSession(ctx)
+	c.spy.mu.Lock()
+	defer c.spy.mu.Unlock()
+	c.spy.opening--
 	if err != nil {
 		return nil, err
 	}
-	c.spy.mu.Lock()
-	defer c.spy.mu.Unlock()
-	s := &spiedSession{inner: inner, conn: c, number: len(c.spy.sessions)}
+	s := &spiedSession{inner: inner, conn: c, number: len(c.spy.sessions), late: c.closed}
 	c.spy.sessions = append(c.spy.sessions, s)
 	if !c.closed {
 		c.open++
@@ -128,6 +135,7 @@ type spiedSession struct {
 	ended   error  // the error after which only Close may follow
 	held    string // body of the message it holds
 	closed  bool
+	late    bool     // it came when its connection was closed already
 	history []string // bodies committed
 }
 

@@ -31,10 +31,11 @@ type schedule struct {
 	sessions    int     // the broker's limit of sessions; 0: the profile's
 	exhausted   keyseq.Action
 	onKeyError  keyseq.Action
-	keyErrors   float64 // share of messages whose key cannot be extracted
-	unreadable  float64 // share of messages whose key cannot be read at first
-	verdicts    float64 // share of failures that say something unusual
-	slowUser    float64 // share of the other callbacks that take their time
+	keyErrors   float64       // share of messages whose key cannot be extracted
+	unreadable  float64       // share of messages whose key cannot be read at first
+	verdicts    float64       // share of failures that say something unusual
+	slowUser    float64       // share of the other callbacks that take their time
+	opening     time.Duration // the most that a session takes to be opened, where it is costly
 	steps       []step
 }
 
@@ -129,6 +130,9 @@ func draw(seed uint64) schedule {
 	for range r.IntN(9) {
 		s.steps = append(s.steps, step{at: time.Duration(r.Int64N(int64(30 * time.Second))).Truncate(time.Millisecond), kind: stepKind(r.IntN(int(stepKinds))), n: r.Uint64()})
 	}
+	if profiles[s.profile].CostlySessions && r.IntN(4) > 0 {
+		s.opening = time.Duration(r.Int64N(int64(2 * time.Second)))
+	}
 	return s
 }
 
@@ -136,8 +140,8 @@ func (s schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: profile %q, single active consumer %t, workers %d, max in flight %d, keys %d, messages %d, max retries %d, dead letters %t, max hold %v, failures %.2f, slow %.2f\n",
 		s.seed, profiles[s.profile].Name, s.sac, s.workers, s.maxInFlight, s.keys, s.messages, s.maxRetries, s.deadLetters, s.maxHold, s.failures, s.slow)
-	fmt.Fprintf(&b, "  priorities %t, max bytes %d, max deliveries %d, sessions %d, on exhausted %v, on key error %v, key errors %.2f, unreadable keys %.2f, verdicts %.2f, slow callbacks %.2f\n",
-		s.priorities, s.maxBytes, s.deliveries, s.sessions, s.exhausted, s.onKeyError, s.keyErrors, s.unreadable, s.verdicts, s.slowUser)
+	fmt.Fprintf(&b, "  priorities %t, max bytes %d, max deliveries %d, sessions %d, on exhausted %v, on key error %v, key errors %.2f, unreadable keys %.2f, verdicts %.2f, slow callbacks %.2f, opening %v\n",
+		s.priorities, s.maxBytes, s.deliveries, s.sessions, s.exhausted, s.onKeyError, s.keyErrors, s.unreadable, s.verdicts, s.slowUser, s.opening)
 	for _, st := range s.steps {
 		fmt.Fprintf(&b, "  %v\n", st)
 	}

@@ -41,6 +41,7 @@ type world struct {
 	started  map[string]bool             // instance/key/seq
 	begun    map[string]int
 	keyTries map[string]int // how often the key of a message was asked for
+	opens    int64          // calls of OpenSession
 	bad      map[string]int // messages without a key that were settled, by number
 	sentBad  int
 	over     bool // nothing is to be started again
@@ -104,6 +105,9 @@ func (w *world) manager(name string) *keyseq.SequenceManager {
 
 // hook lets one call after the other have a fault of its kind.
 func (w *world) hook(ctx context.Context, c memory.Call) error {
+	if c.Kind == memory.CallOpenSession && !c.After && w.s.opening > 0 {
+		time.Sleep(w.opensIn(c.Client))
+	}
 	w.mu.Lock()
 	list := w.faults[c.Kind]
 	i := slices.IndexFunc(list, func(f fault) bool { return f.after == c.After })
@@ -124,6 +128,14 @@ func (w *world) hook(ctx context.Context, c memory.Call) error {
 		time.Sleep(f.hang)
 	}
 	return f.err
+}
+
+// opensIn is how long the next session takes to be opened.
+func (w *world) opensIn(client string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opens++
+	return time.Duration(w.s.choice(client, w.opens, 0, "open") * float64(w.s.opening))
 }
 
 func (w *world) send() {
