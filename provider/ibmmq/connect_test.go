@@ -88,6 +88,39 @@ func TestOpenSessionReasons(t *testing.T) {
 	}
 }
 
+// One session whose connecting hangs is no loss of the others either, and what it connects late is closed.
+func TestOpenSessionIsBounded(t *testing.T) {
+	for name, done := range map[string]bool{"on the way": false, "on the way back": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.needsControls()
+			c := b.connect(b.factory(func(f *ibmmq.Factory) { f.ConnectTimeout = 200 * time.Millisecond }), jms.Subscription{})
+			other := b.session(c)
+			open := b.connected()
+			b.hold("MQCONNX", done)
+			_, err := c.OpenSession(t.Context())
+			b.is(err, jms.ErrBusy, "in time", b.queue)
+			b.release()
+			b.soon("the late connection is closed", func() bool { return b.connected() == open })
+			b.send(b.queue, "1")
+			b.receive(other)
+			b.session(c)
+		})
+	}
+}
+
+// A code of configuration says nothing when the control connection, made with the same settings, is gone: that is a loss, after which connecting
+// is tried again.
+func TestOpenSessionAfterTheControlConnectionIsGone(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	c := b.connect(b.factory(), jms.Subscription{Client: "gone"})
+	b.breakName("gone", true)
+	b.fail("MQCONNX", 2381, 1)
+	_, err := c.OpenSession(t.Context())
+	b.is(err, jms.ErrConnectionLost, b.queue)
+}
+
 func TestUnknownQueue(t *testing.T) {
 	b := newBench(t)
 	_, err := b.tryConnect(b.factory(), jms.Subscription{Queue: b.unknown})

@@ -45,7 +45,7 @@ func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error
 	pause := openPause
 	for try := 1; ; try++ {
 		h, err := c.tryHandle(ctx, buffer)
-		if err == nil || try == openTries || !errors.Is(err, jms.ErrBusy) {
+		if err == nil || try == openTries || !errors.Is(err, jms.ErrBusy) || errors.Is(err, errSlow) {
 			return h, err
 		}
 		timer := time.NewTimer(pause)
@@ -81,15 +81,23 @@ func (c *connection) tryHandle(ctx context.Context, buffer int) (*handle, error)
 		late.unwatch()
 		late.ctx.Close()
 	})
-	err = c.connectError(ctx, err)
-	var e *ReasonError
-	if !errors.Is(err, jms.ErrConnectionLost) || !errors.As(err, &e) {
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return h, err
 	}
-	if c.alive() { // the sessions that there are go on
-		return nil, wrap(jms.ErrBusy, c.sub.Queue, e)
+	sentinel := jms.ErrConnectionLost
+	var e *ReasonError
+	if errors.As(err, &e) {
+		sentinel = e.onConnect()
 	}
-	return nil, c.gone()
+	// The control connection was made with the same settings: if it is gone, that is the reason, whatever this code says (of TLS, for example,
+	// whose configuration goes with the last connection of the process). If it stands, the sessions that there are go on.
+	if sentinel != jms.ErrBusy && !c.alive() {
+		return nil, c.gone()
+	}
+	if sentinel == jms.ErrConnectionLost {
+		sentinel = jms.ErrBusy
+	}
+	return nil, wrap(sentinel, c.sub.Queue, err)
 }
 
 // dialSession makes the two calls of a session's connection.
