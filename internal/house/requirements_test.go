@@ -21,7 +21,7 @@ func requirementRows() []string {
 	for _, series := range []struct {
 		format string
 		last   int
-	}{{"R1.%02d", 28}, {"B%d", 24}, {"T%d", 32}, {"H%d", 25}, {"G%d", 8}} {
+	}{{"R1.%02d", 28}, {"R2.%02d", 20}, {"B%d", 24}, {"T%d", 32}, {"H%d", 25}, {"G%d", 8}} {
 		for i := 1; i <= series.last; i++ {
 			rows = append(rows, fmt.Sprintf(series.format, i))
 		}
@@ -135,7 +135,7 @@ func TestRequirements(t *testing.T) {
 	}
 	tests, literals := map[string][]string{}, map[string][]string{}
 	mentions := map[string][]string{}
-	row := regexp.MustCompile(`\b(R1\.\d\d|[BTHG][1-9]\d?)\b`)
+	row := regexp.MustCompile(`\b(R[12]\.\d\d|[BTHG][1-9]\d?)\b`)
 	// The conformance suites keep their cases in ordinary files.
 	for _, f := range parseFiles(t, func(name string) bool { return isTest(name) || within(name, "provider/providertest") }) {
 		ast.Inspect(f.File, func(n ast.Node) bool {

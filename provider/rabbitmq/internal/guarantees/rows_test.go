@@ -22,7 +22,7 @@ import (
 )
 
 // T21: instance A has K1 running and K2..K5 held, B waits. A shuts down: B begins at K2, after K1 is settled.
-func TestStandbyBeginsWhereTheActiveOneStopped(t *testing.T) {
+func TestT21_AStandbyBeginsWhereTheActiveOneStopped(t *testing.T) {
 	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q := b.Queue(brokertest.Single(kind))
@@ -80,9 +80,9 @@ func number(d *keyseq.Delivery) int64 {
 	return n
 }
 
-// R2.18, T14: twenty-five retries in place do not move the broker's count, so a queue that drops what was delivered more often than five times
+// R2.18: twenty-five retries in place do not move the broker's count, so a queue that drops what was delivered more often than five times
 // keeps everything, and those that wait behind have all their attempts.
-func TestRetriesDoNotCountAsDeliveries(t *testing.T) {
+func TestR2_18_RetriesDoNotCountAsDeliveries(t *testing.T) {
 	t.Parallel()
 	b := brokertest.New(t)
 	arguments := brokertest.Single("quorum")
@@ -123,9 +123,9 @@ func TestRetriesDoNotCountAsDeliveries(t *testing.T) {
 	r.judge(orderaudit.Options{})
 }
 
-// T24, R2.05, R2.20: the links break again and again while all workers are inside Commit; it goes on by itself, in order, and nothing is left
+// T24, R2.20: the links break again and again while workers are inside Commit; it goes on by itself, in order, and nothing is left
 // behind (the package's TestMain looks for goroutines).
-func TestLinksBreakInsideCommit(t *testing.T) {
+func TestT24_LinksBreakAgainAndAgain(t *testing.T) {
 	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q, out := b.Queue(brokertest.Single(kind)), b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
@@ -158,9 +158,9 @@ func hostOf(url string) string {
 	return strings.TrimSuffix(rest, "/")
 }
 
-// R2.01, R2.02, R2.04: two instances, 10,000 messages of one order; the active one is cut off five times. The first deliveries are in order, and the
+// R2.01, T7: two instances, 10,000 messages of one order; the active one is cut off five times. The first deliveries are in order, and the
 // instance that waits handles nothing.
-func TestFirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
+func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 	brokertest.OnKindsAtOnce(t, func(t *testing.T, kind string) {
 		b := brokertest.New(t)
 		q := b.Queue(brokertest.Single(kind))

@@ -31,10 +31,17 @@ type run struct {
 // newRun makes a manager for the queue whose tasks are recorded.
 func newRun(b *brokertest.Bench, queue string, task func(ctx context.Context, d *keyseq.Delivery) error, configure func(*keyseq.Config)) *run {
 	b.Helper()
-	r := &run{Bench: b, queue: queue, record: orderaudit.NewRecorder()}
-	r.consumer = &audited.Consumer{Instance: "manager", Record: r.record, Task: task, News: make(chan struct{}, 1)}
+	return newInstance(b, "manager", queue, orderaudit.NewRecorder(), &rabbitmq.Factory{URL: b.URL, Heartbeat: 5 * time.Second}, task, configure)
+}
+
+// newInstance is newRun for one of several that share a record.
+func newInstance(b *brokertest.Bench, name, queue string, record *orderaudit.Recorder, factory jms.ConnectionFactory,
+	task func(ctx context.Context, d *keyseq.Delivery) error, configure func(*keyseq.Config)) *run {
+	b.Helper()
+	r := &run{Bench: b, queue: queue, record: record}
+	r.consumer = &audited.Consumer{Instance: name, Record: r.record, Task: task, News: make(chan struct{}, 1)}
 	var err error
-	r.manager, err = keyseq.NewSequenceManager(queue, &rabbitmq.Factory{URL: b.URL, Heartbeat: 5 * time.Second}, r.consumer, keyseq.KeyFromBodyBefore("."), func(c *keyseq.Config) {
+	r.manager, err = keyseq.NewSequenceManager(queue, factory, r.consumer, keyseq.KeyFromBodyBefore("."), func(c *keyseq.Config) {
 		c.SingleActiveConsumer = true
 		c.Reconnect = keyseq.FixedBackoff(100 * time.Millisecond)
 		c.Retry = keyseq.RetryPolicy{MaxRetries: keyseq.Unlimited, Backoff: keyseq.FixedBackoff(5 * time.Millisecond)}
@@ -93,15 +100,20 @@ func (r *run) until(n int) {
 // judge shuts down and checks the history.
 func (r *run) judge(options orderaudit.Options) {
 	r.Helper()
-	r.record.InstanceStopping("manager")
-	if err := r.manager.Shutdown(r.Bounded(30 * time.Second)); err != nil {
-		r.Errorf("Shutdown: %v", err)
-	}
+	r.shutdown()
 	verdict := r.record.History().Check(options)
 	if err := verdict.Err(); err != nil {
 		r.Error(err)
 	}
 	r.Log(verdict)
+}
+
+func (r *run) shutdown() {
+	r.Helper()
+	r.record.InstanceStopping(r.consumer.Instance)
+	if err := r.manager.Shutdown(r.Bounded(30 * time.Second)); err != nil {
+		r.Errorf("Shutdown: %v", err)
+	}
 }
 
 // Each key in order over 20,000 messages and 500 keys, with pauses drawn at random and one task in a hundred failing (T7: the messages wait
