@@ -4,8 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/keyseq/keyseq/jms"
+)
+
+// closeTries is how often a unit of work is rolled back that does not go at once, closePause the time between two tries.
+const (
+	closeTries = 3
+	closePause = 50 * time.Millisecond
 )
 
 // Close implements jms.Session.
@@ -36,7 +43,7 @@ func (s *session) shut() error {
 	if s.handle == nil {
 		return nil
 	}
-	for range 3 {
+	for try := 1; try <= closeTries; try++ {
 		ex := s.handle.ctx.Rollback()
 		if ex == nil {
 			s.disconnect()
@@ -48,6 +55,9 @@ func (s *session) shut() error {
 				return wrap(jms.ErrSessionLost, s.c.sub.Queue, e)
 			}
 			return nil
+		}
+		if try < closeTries {
+			time.Sleep(closePause)
 		}
 	}
 	s.handle.unwatch()

@@ -58,7 +58,7 @@ func TestSendReasons(t *testing.T) {
 		code     int
 		sentinel error // of the first send; a second one that fails is always ErrRolledBack, or the loss
 	}{
-		{2051, jms.ErrBusy}, {2053, jms.ErrBusy}, {2056, jms.ErrBusy}, {2192, jms.ErrBusy}, {2161, jms.ErrBusy}, {2102, jms.ErrBusy},
+		{2051, jms.ErrBusy}, {2053, jms.ErrBusy}, {2056, jms.ErrBusy}, {2192, jms.ErrBusy}, {2161, jms.ErrBusy}, {2102, jms.ErrBusy}, {2219, jms.ErrBusy},
 		{2030, jms.ErrConfig}, {2031, jms.ErrConfig}, {2048, jms.ErrConfig}, {2085, jms.ErrConfig}, {2035, jms.ErrConfig}, {2087, jms.ErrConfig},
 		{2003, jms.ErrRolledBack}, {2009, jms.ErrSessionLost}, {2162, jms.ErrConnectionLost},
 	} {

@@ -25,8 +25,16 @@ type control struct {
 func dial(ctx context.Context, s *settings) (*control, error) {
 	k, err := bounded(ctx, s.connectWithin, func() (*control, error) {
 		qm, err := mqi.Connx(s.cf.QMName, s.control())
-		// 2391 is a warning: the process has its TLS configuration already, and the connection stands.
-		if err != nil && codeOf(err) != int(mqi.MQRC_SSL_ALREADY_INITIALIZED) {
+		var ret *mqi.MQReturn
+		stands := errors.As(err, &ret) && ret.MQCC == mqi.MQCC_WARNING
+		switch {
+		case stands && ret.MQRC == mqi.MQRC_SSL_ALREADY_INITIALIZED:
+			s.sub.Logger.Warn("this process has a TLS configuration already (2391): key repository and certificate are those of its first connection, not of this Factory",
+				"queue", s.sub.Queue, "key_repository", s.cf.KeyRepository)
+		case err != nil:
+			if stands {
+				_ = qm.Disc()
+			}
 			return nil, failure("MQCONNX", s.cf.QMName, err)
 		}
 		k := &control{settings: s, turn: make(chan struct{}, 1), qm: qm}

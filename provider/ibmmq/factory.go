@@ -65,8 +65,9 @@ type Factory struct {
 	// WaitSlice is how long one MQGET waits: 1 ms to MaxWaitSlice. 0: DefaultWaitSlice.
 	WaitSlice time.Duration
 	// Heartbeat is HBINT of the channel, in whole seconds: what the queue manager needs to notice a dead client, and so ReturnDelay, follow from
-	// it: 3 heartbeats, or one and 60 s where that is less. 0: DefaultHeartbeat, 6 minutes in all. The client asks for
-	// it too, but the longer of both ends wins: set HBINT(5) on the channel and 5 s here. With HBINT(0) set Config.ReturnDelay.
+	// it: 3 heartbeats, or one and 60 s where that is less. 0: DefaultHeartbeat, 6 minutes in all. It is not asked of the
+	// channel: the longer of both ends wins, and mq-golang always asks for 1 s. Set HBINT(5) on the channel and 5 s here. With
+	// HBINT(0) set Config.ReturnDelay.
 	Heartbeat time.Duration
 	// MaxChannels times SharingConversations is how many connections this program may open; the most messages in flight follow from it.
 	// 0: DefaultMaxChannels and DefaultSharingConversations. SharingConversations is also asked of the channel (SHARECNV, at most 999).

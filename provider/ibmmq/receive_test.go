@@ -33,6 +33,7 @@ func TestReceiveReasons(t *testing.T) {
 		{2203, "MQRC_CONNECTION_STOPPING", jms.ErrConnectionLost, false},
 		{2010, "MaxMessageSize", jms.ErrConfig, true},
 		{2499, "MQRC_MSG_HANDLE_IN_USE", nil, true},
+		{2219, "MQRC_CALL_IN_PROGRESS", jms.ErrBusy, true},
 		{2777, "", jms.ErrSessionLost, false}, // an unknown one
 	} {
 		t.Run(x.name, func(t *testing.T) {

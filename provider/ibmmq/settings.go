@@ -158,7 +158,6 @@ func (s *settings) option(cno *mqi.MQCNO) {
 	cno.Options = cno.Options&^(mqi.MQCNO_RECONNECT|mqi.MQCNO_RECONNECT_Q_MGR|mqi.MQCNO_RECONNECT_AS_DEF) | mqi.MQCNO_RECONNECT_DISABLED
 	if cd := cno.ClientConn; cd != nil {
 		cd.ConnectionName = s.connections
-		cd.HeartbeatInterval = int32(s.heartbeat / time.Second)
 		cd.SharingConversations = int32(s.sharing)
 		cd.MaxMsgLength = int32(s.maxMessage)
 		cd.CertificateLabel = s.cf.CertificateLabel
