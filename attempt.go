@@ -46,12 +46,22 @@ func (m *SequenceManager) turn(w *worker, _ *keyQueue, h *held) keyqueue.Turn {
 		return m.gone(h)
 	case r.want.Load() == wishAbort:
 		return keyqueue.Stay()
+	case r.pulse != nil && r.pulse.frozen(a.started):
+		return r.afterThaw()
 	}
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Started }, MessageEvent{Delivery: &a.Delivery, Wait: a.started.Sub(h.receivedAt)})
 	}
 	err := r.callTask(w, h, a)
 	return r.conclude(w, h, a, err)
+}
+
+// afterThaw puts off an attempt that must not begin yet: nothing is counted. While the run is draining the message goes back instead.
+func (r *run) afterThaw() keyqueue.Turn {
+	if r.draining.Load() {
+		return keyqueue.Stay()
+	}
+	return keyqueue.Again(beatEvery)
 }
 
 func (m *SequenceManager) newAttempt(r *run, h *held) *attempt {

@@ -28,6 +28,7 @@ type run struct {
 
 	lastRound atomic.Int64 // when supervise last came round, for Live
 
+	pulse    *pulse      // nil where there is no other instance
 	draining atomic.Bool // a failed attempt goes back instead of waiting for its retry
 
 	mu      sync.Mutex
@@ -51,6 +52,9 @@ type run struct {
 
 func (m *SequenceManager) newRun(values context.Context) *run {
 	r := &run{m: m, values: context.WithoutCancel(values), bell: make(chan struct{}, 1), up: make(chan struct{}), ended: make(chan struct{}), stalled: make(chan struct{})}
+	if m.cfg.SingleActiveConsumer {
+		r.pulse = &pulse{}
+	}
 	r.wanted, r.wake = context.WithCancel(r.values)
 	return r
 }
@@ -82,6 +86,7 @@ func (r *run) linkLost(l *link, err error) {
 func (r *run) supervise(l *link) {
 	m := r.m
 	m.supervisorID.Store(goroutineID())
+	stopPulse := r.keepPulse()
 	stopWatching := r.oversee()
 	for r.want.Load() == wishRead {
 		var err error
@@ -104,6 +109,7 @@ func (r *run) supervise(l *link) {
 	}
 	r.drain(l)
 	stopWatching()
+	stopPulse()
 	<-m.d.Close()
 	m.supervisorID.Store(0)
 	r.finish()
