@@ -17,7 +17,8 @@ type Events struct {
 	RolledBack func(MessageEvent)
 	// DeadLettered and Discarded: the message is settled without its task; Err is the reason.
 	DeadLettered, Discarded func(MessageEvent)
-	// State: the manager's state has changed; err is why it left a better one, if something went wrong.
+	// State: the manager's state has changed; err is why it left a better one, if something went wrong. Told one at a time, in order: from is what to was
+	// before.
 	State func(from, to State, err error)
 	// Blocked: what is held fills the window and no key can move, or every worker sits in an old task (30 s, or half of TaskTimeout if that is
 	// less) while keys wait. Told once a second while it lasts, the first time within a second or two, with the up to 20 keys held longest.

@@ -327,3 +327,40 @@ func TestR1_28_NoSecretsInTheLog(t *testing.T) {
 		}
 	})
 }
+
+// State is told one change after another, in order, also where the reader finds out that this instance is the active one while the run is being ended.
+func TestEvents_StatesAreToldInOrder(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var mu sync.Mutex
+		var told []string
+		last, inside := keyseq.StateStopped, 0
+		m := r.standingBy("A", 0, quick, func(c *keyseq.Config) {
+			c.CallTimeout = 5 * time.Second
+			c.Events = append(c.Events, keyseq.Events{State: func(from, to keyseq.State, _ error) {
+				mu.Lock()
+				if inside++; inside > 1 || from != last {
+					r.Errorf("told %v to %v after %v, %d at once", from, to, told, inside)
+				}
+				last = to
+				told = append(told, to.String())
+				mu.Unlock()
+				if to == keyseq.StateActive {
+					time.Sleep(20 * time.Second)
+				}
+				mu.Lock()
+				inside--
+				mu.Unlock()
+			}})
+		}).start()
+		loss := r.audit.Loss("", "the reader is held up", 0)
+		r.send("K", 1)
+		time.Sleep(time.Second)
+		if err := m.shutdown(time.Minute); err != nil {
+			r.Errorf("Shutdown: %v", err)
+		}
+		loss.Done()
+		mu.Lock()
+		r.want("told", told, "connecting unconfirmed active draining stopped")
+		mu.Unlock()
+	}, memory.LikeRabbitMQ(), single)
+}

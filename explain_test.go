@@ -222,6 +222,33 @@ type rude struct{}
 
 func (rude) Error() string { panic("no words") }
 
+// A key whose head waited its turn is in trouble since the failure, or the attempt, and not since the head was received.
+func TestExplain_SinceIsNotOldest(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.verdict.Incomplete = true
+		began := time.Now()
+		r.send("K", 1, 2)
+		m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+			time.Sleep(10 * time.Second)
+			if string(d.Body) == "K.2" {
+				return errTimeout
+			}
+			return nil
+		}, func(c *keyseq.Config) { c.Retry.Backoff = keyseq.FixedBackoff(time.Minute) }).start()
+		look := func(since time.Duration) {
+			time.Sleep(15 * time.Second)
+			k, _ := m.Explain("K")
+			if k.MessageID == "" || !k.Oldest.Equal(began) || !k.Since.Equal(began.Add(since)) {
+				r.Errorf("%q: oldest %v and since %v after the start, want 0 and %v", k.Reason, k.Oldest.Sub(began), k.Since.Sub(began), since)
+			}
+		}
+		look(10 * time.Second) // K.2 runs
+		look(20 * time.Second) // has failed
+		time.Sleep(time.Minute)
+		look(20 * time.Second) // once more
+	})
+}
+
 // What a task's error says is the user's code: it may call the manager or panic, and neither may hold up Explain, Snapshot or the message.
 func TestExplain_ErrorsAreUserCode(t *testing.T) {
 	bubble(t, func(r *rig) {

@@ -43,6 +43,7 @@ type SequenceManager struct {
 	state     State
 	runErr    error         // of the last run
 	stateErr  error         // why the state is what it is
+	told      chan struct{} // closed when everybody has been told of it
 	done      chan struct{} // of the present or last run; closed when it has ended
 	kept      *link         // left open by Stop
 	readAfter time.Time     // clause 4 of the give-back rule; outlives a run

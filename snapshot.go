@@ -32,12 +32,14 @@ type KeyReport struct {
 	MessageID string // of its head
 	// Reason is in words: "attempt 3 of 17 failed 12 s ago: timeout; next in 48 s; 5 messages wait, oldest 2 min".
 	Reason  string
-	Attempt int       // of the head: the one that runs, or the last that failed
-	Held    int       // messages, the head included
-	Since   time.Time // when its head was received
+	Attempt int // of the head: the one that runs, or the last that failed
+	Held    int // messages, the head included
+	// Since is when the trouble began: the first failure of its head, also one before it was received anew, as far as that is remembered. Without a failure
+	// it is when the attempt began that runs, or when the head was received if none does.
+	Since time.Time
 	// NextAttempt is when the head runs again; zero if it runs, is ready or is blocked.
 	NextAttempt time.Time
-	Oldest      time.Time // as Since: the head is the oldest
+	Oldest      time.Time // when its head, the oldest of its messages, was received
 	Err         error     // of the last failed attempt
 }
 
@@ -135,10 +137,10 @@ func (m *SequenceManager) blocked(now time.Time) (reports []KeyReport, oldest ti
 		if !v.Running && !v.Blocked && v.Head.past == nil {
 			return
 		}
-		if len(reports) == mostBlocked && !since.Before(reports[mostBlocked-1].Since) {
+		if len(reports) == mostBlocked && !since.Before(reports[mostBlocked-1].Oldest) {
 			return
 		}
-		at, _ := slices.BinarySearchFunc(reports, since, func(r KeyReport, t time.Time) int { return r.Since.Compare(t) })
+		at, _ := slices.BinarySearchFunc(reports, since, func(r KeyReport, t time.Time) int { return r.Oldest.Compare(t) })
 		reports = slices.Insert(reports, at, m.report(v, running, now))
 		reports = reports[:min(len(reports), mostBlocked)]
 	})
@@ -157,7 +159,7 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 	r.Attempt = h.attempts()
 	var parts []string
 	if p := h.past; p != nil {
-		r.Err = p.err
+		r.Err, r.Since = p.err, p.first
 		what := fmt.Sprintf("attempt %s failed", m.ofAll(p.failures))
 		switch {
 		case p.refused && h.pending != nil:
@@ -175,6 +177,9 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 	at, inTask := running[h.msg]
 	if inTask {
 		r.Attempt = at.attempt
+		if h.past == nil {
+			r.Since = at.began
+		}
 	}
 	switch {
 	case inTask && !at.settling:

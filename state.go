@@ -54,7 +54,8 @@ func (m *SequenceManager) confirm() { m.changeState(StateActive, nil, StateUncon
 
 func (m *SequenceManager) setState(to State, err error) { m.changeState(to, err) }
 
-// changeState tells of a new state; if only is given, nothing happens in any other one.
+// changeState tells of a new state; if only is given, nothing happens in any other one. The reader and supervise both change it: each change is told by who
+// makes it, one at a time, in their order.
 func (m *SequenceManager) changeState(to State, err error, only ...State) {
 	m.mu.Lock()
 	from := m.state
@@ -63,6 +64,11 @@ func (m *SequenceManager) changeState(to State, err error, only ...State) {
 		return
 	}
 	m.state, m.stateErr = to, err
+	before, told := m.told, m.told
+	if from != to {
+		told = make(chan struct{})
+		m.told = told
+	}
 	m.mu.Unlock()
 	if r := m.current.Load(); r != nil && to != StateConnecting {
 		r.upOnce.Do(func() { close(r.up) })
@@ -70,6 +76,10 @@ func (m *SequenceManager) changeState(to State, err error, only ...State) {
 	if from == to {
 		return
 	}
+	if before != nil {
+		<-before
+	}
+	defer close(told)
 	about := []any{"queue", m.queue, "from", from.String(), "to", to.String()}
 	if err != nil {
 		about = append(about, "error", err)
