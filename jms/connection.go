@@ -33,7 +33,8 @@ type Subscription struct {
 
 // Connection reads one queue. Its methods are safe for concurrent use, Close also during the calls of its sessions.
 type Connection interface {
-	// OpenSession makes a session. ErrBusy says that no more can be had now (a limit of the broker): the manager goes on with those
+	// OpenSession makes a session. Where sessions are not cheap the manager makes a few such calls side by side, also beside a Receive that
+	// waits: each gives a session of its own, and when the context of one ends the others go on. ErrBusy says that no more can be had now (a limit of the broker): the manager goes on with those
 	// it has. ErrConnectionLost and ErrConfig are as in Connect.
 	OpenSession(ctx context.Context) (Session, error)
 	// Capabilities says how this broker differs. It is constant while the connection lives.

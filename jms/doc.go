@@ -37,7 +37,7 @@
 //  8. Close of a session gives back what it holds; where Capabilities.RollbackInPlace is not set, by losing the connection. Close of a connection closes its sessions, ends a waiting Receive and may come at
 //     any time, also during any other call. Both are idempotent and safe after any error.
 //  9. Calls on one session never overlap, but may come from different goroutines; calls on different sessions run
-//     concurrently. Calls should return soon after their context ends; where the broker's client cannot be interrupted they may
+//     concurrently, and so do calls of OpenSession. Calls should return soon after their context ends; where the broker's client cannot be interrupted they may
 //     not, and the manager then lets them end in the background.
 //  10. Done is closed when the connection, or the role of the active instance, is lost, also while no call waits.
 package jms

@@ -55,6 +55,9 @@ type bentConn struct {
 	closed     bool
 	ghosts     refSession // holds what nobody can see
 	oneAtATime chan struct{}
+
+	openingNow  bool
+	beingOpened *refSession
 }
 
 func (c *bentConn) Capabilities() jms.Capabilities {

@@ -1,6 +1,8 @@
 package providertest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +16,8 @@ var concurrencyCases = []testCase{
 	{9, "CommitWhileReceiving", "a Commit and a Rollback do not wait for another session's Receive", commitWhileReceiving},
 	{9, "FiftySessions", "fifty sessions commit from as many goroutines while one receives: each message comes once, in order, and each send arrives once",
 		fiftySessions},
+	{9, "OpeningSideBySide", "calls of OpenSession run side by side and beside a waiting Receive; each gives a session of its own, and a context that ends ends its own call only",
+		openingSideBySide},
 }
 
 func commitWhileReceiving(c *kase) {
@@ -49,6 +53,74 @@ func openAndClose(c *kase, l *link) error {
 		return nil
 	}
 	return s.Close(c.ctx)
+}
+
+func openingSideBySide(c *kase) {
+	l := c.connect()
+	n := 4
+	if most := l.caps.MaxInFlight; most > 0 {
+		n = min(n, most-1)
+	}
+	first := c.open(l)
+	done := receiving(c.ctx, first)
+	c.pause(c.h.Quiet)
+	type opened struct {
+		s   jms.Session
+		err error
+	}
+	all := make(chan opened, n)
+	ctx, cancel := context.WithCancel(c.ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if s, err := l.OpenSession(ctx); err == nil {
+			s.Close(c.ctx)
+		}
+	}()
+	for range n {
+		go func() {
+			s, err := l.OpenSession(c.ctx)
+			all <- opened{s, err}
+		}()
+	}
+	cancel()
+	var sessions []jms.Session
+	c.must("calls of OpenSession side by side", func() error {
+		<-gone
+		for range n {
+			switch o := <-all; {
+			case errors.Is(o.err, jms.ErrBusy) && len(sessions) > 0:
+			case o.err != nil:
+				return o.err
+			default:
+				sessions = append(sessions, o.s)
+			}
+		}
+		return nil
+	})
+	select {
+	case r := <-done:
+		c.broken("the Receive that waited meanwhile returned %v, %v although the queue is empty", r.m, r.err)
+	default:
+	}
+	c.numbers(0, 1+len(sessions))
+	r, err := within(c, c.h.Patience, "the Receive that waited meanwhile", func() (received, error) { return <-done, nil })
+	if err != nil || r.err != nil || r.m == nil {
+		c.broken("the Receive that waited meanwhile returned %v, %v although a message has come", r.m, r.err)
+	}
+	for i, s := range sessions {
+		c.takeBody(s, strconv.Itoa(i+1)) // while all others hold theirs
+	}
+	left := bodies(0, 2)
+	for i, s := range sessions[1:] {
+		if i%2 == 0 {
+			c.commit(s)
+		} else {
+			left = append(left, strconv.Itoa(i+2))
+		}
+	}
+	c.close(l)
+	c.remaining(c.b.Queue, "the others were committed, each by a session of its own", left)
 }
 
 func fiftySessions(c *kase) {

@@ -84,6 +84,36 @@ func faultsOfEnding() []fault {
 				s.c.b.mu.Unlock()
 				return s.refSession.Commit(ctx, out...)
 			}}},
+		{name: "sessions opened side by side are one", fails: "rule09/OpeningSideBySide", bend: bend{
+			openSession: func(ctx context.Context, c *bentConn) (jms.Session, error) {
+				c.b.mu.Lock()
+				s := c.beingOpened
+				c.b.mu.Unlock()
+				if s != nil {
+					return s, nil
+				}
+				n, err := c.refConn.OpenSession(ctx)
+				if err != nil {
+					return nil, err
+				}
+				c.locked(func() { c.beingOpened = n.(*refSession) })
+				time.Sleep(time.Millisecond)
+				c.locked(func() { c.beingOpened = nil })
+				return n, nil
+			}}},
+		{name: "one session is opened at a time, others are refused", fails: "rule09/OpeningSideBySide", bend: bend{
+			openSession: func(ctx context.Context, c *bentConn) (jms.Session, error) {
+				c.b.mu.Lock()
+				busy := c.openingNow
+				c.openingNow = true
+				c.b.mu.Unlock()
+				if busy {
+					return nil, errors.New("bent: one at a time")
+				}
+				defer c.locked(func() { c.openingNow = false })
+				time.Sleep(time.Millisecond)
+				return c.refConn.OpenSession(ctx)
+			}}},
 		{name: "Err tells of a loss that was not", fails: "rule10/OpenWhileConnected",
 			bend: bend{err: func(*bentConn) error { return jms.ErrConnectionLost }}},
 		{name: "nobody hears of a loss", fails: "rule10/ClosedAtLoss", bend: bend{done: func(c *bentConn) <-chan struct{} {

@@ -19,7 +19,7 @@ var rules = [...]string{
 	6:  "Rollback gives the message back at once and, where declared, in its place",
 	7:  "after an error that does not end the session nothing was done; after one that does only Close follows",
 	8:  "Close gives back what is held, may come at any time, and may come twice",
-	9:  "calls on different sessions run concurrently, from any goroutine",
+	9:  "calls on different sessions and of OpenSession run concurrently, from any goroutine",
 	10: "Done is closed when the connection or the active role is lost",
 }
 
