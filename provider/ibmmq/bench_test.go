@@ -208,6 +208,16 @@ func (b *bench) within(limit time.Duration, what string, is func() bool) {
 	}
 }
 
+// never looks for a while for what must not happen.
+func (b *bench) never(while time.Duration, what string, is func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(while); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if is() {
+			b.t.Fatal(what)
+		}
+	}
+}
+
 func numbers(from, to int) []string {
 	var all []string
 	for i := from; i <= to; i++ {

@@ -212,12 +212,9 @@ func TestR1_12_ExactlyMaxInFlightIsReceived(t *testing.T) {
 	m := b.manage(s, a, func(c *keyseq.Config) { c.MaxInFlight = 5 })
 	b.soon("the window is full", func() bool { return b.unsettled() == 5 })
 	gets := b.calls("MQGET")
-	for range 100 {
-		if n, waiting := b.unsettled(), b.waiters(b.queue); n != 5 || waiting != 0 {
-			t.Fatalf("%d messages are in units of work and %d MQGETs wait, want 5 and none", n, waiting)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	b.never(500*time.Millisecond, "more or less than 5 messages are in units of work, or an MQGET waits for one more", func() bool {
+		return b.unsettled() != 5 || b.waiters(b.queue) != 0
+	})
 	if n := b.calls("MQGET") - gets; n != 0 {
 		t.Errorf("%d MQGETs without room for a message", n)
 	}
@@ -241,10 +238,7 @@ func TestR1_12_BytesBoundTheWindow(t *testing.T) {
 	s := &spy{ConnectionFactory: b.factory()}
 	m := b.manage(s, a, func(c *keyseq.Config) { c.MaxInFlightBytes = 5000 })
 	b.soon("the window is full", func() bool { return m.Snapshot().Running == 5 })
-	time.Sleep(300 * time.Millisecond) // for a sixth to come, which must not
-	if n := m.Snapshot().Running; n != 5 {
-		t.Errorf("%d messages of 1,000 bytes run with a limit of 5,000, want 5", n)
-	}
+	b.never(300*time.Millisecond, "a sixth message of 1,000 bytes runs with a limit of 5,000", func() bool { return m.Snapshot().Running != 5 })
 	close(release)
 	b.finished(a, 20)
 	b.shutdown(m, a)
