@@ -27,7 +27,7 @@ type Config struct {
 	// Retry: default 16 retries, 1 s doubling to 1 min with full jitter, then ActionAuto.
 	Retry RetryPolicy
 	// DeadLetterQueue is where messages go that are given up. Default "": the queue's own backout queue where the broker knows one
-	// (IBM MQ BOQNAME). It is looked for at Start. A dead letter has the body, kind, properties, correlation ID, group ID and reply-to of the original, no
+	// (IBM MQ BOQNAME; BOTHRESH is not applied, Retry.MaxRetries is). It is looked for at Start. A dead letter has the body, kind, properties, correlation ID, group ID and reply-to of the original, no
 	// expiry, and the properties keyseq_queue, keyseq_key, keyseq_message_id, keyseq_reason (cut at 1,000 bytes), keyseq_attempts,
 	// keyseq_first_failure and keyseq_last_failure (RFC 3339) and, if it had one, keyseq_expiration.
 	DeadLetterQueue string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -240,4 +241,25 @@ func TestBadInput_AnErrorThatPanics(t *testing.T) {
 		r.drained()
 		r.want("dead letters", r.bodies(deadQueue), "K.1")
 	})
+}
+
+// A backout threshold of the queue says nothing of how often a task is tried: what a loss or a Stop gave back would count. It is logged.
+func TestH19_TheQueuesBackoutThresholdIsNotApplied(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var log records
+		r.send("K", 1)
+		tries := 0
+		m := r.manager(func(context.Context, *keyseq.Delivery) error { tries++; return errors.New("fails") }, func(c *keyseq.Config) {
+			c.Retry.MaxRetries = 5
+			c.Logger = slog.New(&log)
+		}).start()
+		r.drained()
+		if s := m.Snapshot(); s.DeadLettered != 1 || tries != 6 {
+			r.Errorf("%d dead letters after %d attempts, want 1 after 6", s.DeadLettered, tries)
+		}
+		if n := log.count("backout threshold is not applied"); n != 1 {
+			r.Errorf("%d lines say that the threshold is not applied, want 1", n)
+		}
+		r.want("the backout queue", r.bodies(deadQueue), "K.1")
+	}, memory.Queue{Name: inQueue, BackoutQueue: deadQueue, BackoutThreshold: 2})
 }

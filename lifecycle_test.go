@@ -196,6 +196,68 @@ func TestR1_20_StartAfterTheIdleConnectionBroke(t *testing.T) {
 	})
 }
 
+// G8: closing the connection that Stop has left open takes no longer than the context of Shutdown, or of Start when it is a lost one.
+func TestR1_20_TheContextBoundsTheCloseOfAnIdleConnection(t *testing.T) {
+	bubble(t, func(r *rig) {
+		const hangs = 10 * time.Minute
+		closing := 0
+		r.broker.SetHook(func(_ context.Context, c memory.Call) error {
+			if c.Kind == memory.CallCloseConnection && !c.After {
+				if closing++; closing == 1 {
+					time.Sleep(hangs)
+				}
+			}
+			return nil
+		})
+		r.send("K", 1)
+		m := r.manager(quick).start()
+		r.drained()
+		if err := m.stop(time.Minute); err != nil {
+			r.Fatal(err)
+		}
+		began := time.Now()
+		if err := m.shutdown(2 * time.Second); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), inQueue) {
+			r.Errorf("Shutdown while the close hangs: %v, want its context's error and the queue", err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			r.Errorf("Shutdown took %v, its context 2 s", took)
+		}
+		time.Sleep(hangs)
+		r.send("K", 2)
+		m.start()
+		r.drained()
+	})
+}
+
+// A Start that Stop or Shutdown ends while it connects says so: its own context has not ended.
+func TestR1_21_StartSaysThatItWasEndedWhileItConnected(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.unjudged = true
+		connecting := make(chan struct{})
+		r.broker.SetHook(func(ctx context.Context, c memory.Call) error {
+			if c.Kind == memory.CallConnect && !c.After {
+				close(connecting)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		m := r.manager(quick)
+		started := make(chan error, 1)
+		go func() { started <- m.Start(r.Context()) }()
+		<-connecting
+		if err := m.stop(time.Minute); err != nil {
+			r.Errorf("Stop: %v", err)
+		}
+		if err := <-started; err == nil || !strings.Contains(err.Error(), inQueue) || !strings.Contains(err.Error(), "ended by Stop or Shutdown") {
+			r.Errorf("Start: %v, want the queue and who ended it", err)
+		}
+		if s := m.State(); s != keyseq.StateStopped {
+			r.Errorf("State is %v", s)
+		}
+	})
+}
+
 // R1.21, B18: Shutdown lets running tasks finish and settle, skips what has not begun; the skipped messages come after a restart, in order.
 func TestR1_21_ShutdownSkipsWhatHasNotBegun(t *testing.T) {
 	profiles(t, func(r *rig) {

@@ -66,7 +66,7 @@ func (m *SequenceManager) connect(ctx context.Context) (*link, error) {
 	l := &link{conn: conn, caps: conn.Capabilities(), gone: make(chan struct{}), closed: make(chan struct{}), since: time.Now()}
 	l.pool.bell = make(chan struct{}, 1)
 	if err := m.agree(ctx, l); err != nil {
-		m.closeLink(l)
+		_ = m.closeKept(ctx, l) // the one to be told is why
 		return nil, err
 	}
 	return l, nil
@@ -109,14 +109,22 @@ func (m *SequenceManager) agree(ctx context.Context, l *link) error {
 		m.log.Warn("MaxDeliveries has no effect: this broker does not count deliveries", "queue", m.queue, "broker", l.caps.Broker)
 	}
 	if inquirer, ok := l.conn.(jms.Inquirer); ok && m.cfg.DeadLetterQueue == "" {
-		name, err := bounded(ctx, m.cfg.CallTimeout, func(ctx context.Context) (string, error) {
-			name, _, err := inquirer.Backout(ctx)
-			return name, err
+		type rule struct {
+			queue      string
+			deliveries int
+		}
+		backout, err := bounded(ctx, m.cfg.CallTimeout, func(ctx context.Context) (b rule, err error) {
+			b.queue, b.deliveries, err = inquirer.Backout(ctx)
+			return b, err
 		}, nil)
 		if err != nil {
 			return fmt.Errorf("keyseq: queue %q: asking for its backout queue: %w", m.queue, err)
 		}
-		l.backout = name
+		l.backout = backout.queue
+		if backout.deliveries > 0 {
+			m.log.Info("the queue's backout threshold is not applied, for it counts whatever came back: Retry.MaxRetries counts failed attempts",
+				"queue", m.queue, "backout_threshold", backout.deliveries, "max_retries", m.cfg.Retry.MaxRetries, "backout_queue", backout.queue)
+		}
 	}
 	dead := m.deadLetterQueue(l)
 	if field, needed := m.cfg.deadLettering(); needed && dead == "" {

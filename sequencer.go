@@ -119,7 +119,7 @@ func (m *SequenceManager) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go r.supervise(m.takeKept())
+	go r.supervise(m.takeKept(ctx))
 	select {
 	case <-r.ended:
 		return r.result()
@@ -135,13 +135,14 @@ func (m *SequenceManager) Run(ctx context.Context) error {
 
 // Start connects, once, and returns when the manager reads or is on standby; it then goes on until Stop, Shutdown or a failure (see Done and
 // Err). ctx bounds only Start itself; its values are those of the tasks' contexts. If it fails, nothing is left running.
-// ErrRunning, ErrStopping and ErrInCallback are returned at once; jms.ErrConfig says that no second try will help.
+// ErrRunning, ErrStopping and ErrInCallback are returned at once; jms.ErrConfig says that no second try will help. Stop and Shutdown end it while it
+// connects; the error says so.
 func (m *SequenceManager) Start(ctx context.Context) error {
 	r, err := m.begin(ctx)
 	if err != nil {
 		return err
 	}
-	l := m.takeKept()
+	l := m.takeKept(ctx)
 	if l == nil {
 		connecting, cancel := context.WithCancelCause(ctx)
 		unlink := context.AfterFunc(r.wanted, func() { cancel(errEnded) })
@@ -149,6 +150,9 @@ func (m *SequenceManager) Start(ctx context.Context) error {
 		unlink()
 		cancel(nil)
 		if err != nil {
+			if r.want.Load() != wishRead && ctx.Err() == nil {
+				err = fmt.Errorf("keyseq: queue %q: start: ended by Stop or Shutdown before it was connected: %w", m.queue, err)
+			}
 			r.abandon(err)
 			return err
 		}
@@ -201,22 +205,29 @@ func (m *SequenceManager) begin(ctx context.Context) (*run, error) {
 }
 
 // takeKept takes the link that Stop has left open, if it still is good. Its idle sessions hold nothing, so nothing is lost with one that is not.
-func (m *SequenceManager) takeKept() *link {
+func (m *SequenceManager) takeKept(ctx context.Context) *link {
 	m.mu.Lock()
 	l := m.kept
 	m.kept = nil
 	m.mu.Unlock()
 	if l != nil && l.lost.Load() {
-		m.closeKept(l)
+		_ = m.closeKept(ctx, l) // if ctx ended, who has called finds out by itself
 		return nil
 	}
 	return l
 }
 
-func (m *SequenceManager) closeKept(l *link) {
-	if err := m.closeLink(l); err != nil {
-		m.log.Warn("closing the connection failed; the broker will notice", "queue", m.queue, "error", err)
+// closeKept closes a link that holds nothing. It waits no longer than ctx, and returns an error only for that; the close then goes on.
+func (m *SequenceManager) closeKept(ctx context.Context, l *link) error {
+	err := boundedErr(ctx, 2*m.cfg.CallTimeout, func(context.Context) error { return m.closeLink(l) }) // which has a bound of its own
+	if err == nil {
+		return nil
 	}
+	m.log.Warn("closing the connection failed; the broker will notice", "queue", m.queue, "error", err)
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("keyseq: queue %q: closing the connection that Stop has left open, on which nothing is held: %w", m.queue, ctx.Err())
 }
 
 // Stop receives no more and finishes everything that was received; keys in a retry pause are given back. Then a standby may take over; where the
@@ -244,8 +255,8 @@ func (m *SequenceManager) endCurrent(ctx context.Context, wish int32) error {
 		err = m.end(ctx, r, wish)
 	}
 	if wish >= wishShutdown && err == nil {
-		if l := m.takeKept(); l != nil {
-			m.closeKept(l)
+		if l := m.takeKept(ctx); l != nil {
+			err = m.closeKept(ctx, l)
 		}
 	}
 	return err

@@ -97,7 +97,9 @@ type Predecessor interface {
 
 // Inquirer is implemented by a Connection whose queue carries a backout rule (IBM MQ: BOQNAME and BOTHRESH).
 type Inquirer interface {
-	// Backout returns the queue's own dead-letter queue and how often a message may be delivered; "" and 0 mean none.
+	// Backout returns the queue's own dead-letter queue and how often a message may be delivered; "" and 0 mean none. The manager sends dead letters to
+	// that queue where Config.DeadLetterQueue is empty. It does not act on the number, which counts all that was ever given back, also by a lost
+	// connection or a Stop, while its own retries count what the task has seen; it logs it.
 	Backout(ctx context.Context) (queue string, maxDeliveries int, err error)
 }
 
