@@ -34,7 +34,10 @@ type connection struct {
 	ended   chan struct{} // Close has finished
 	closed  error         // its result, valid after ended
 
-	// settling is held for reading while an acknowledgement is written and for writing when closing begins: the broker ignores what comes
+	acks    acks
+	settled settledTags // only whoever writes acknowledgements touches it
+
+	// settling is held for reading while acknowledgements are written and for writing when closing begins: the broker ignores what comes
 	// after channel.close, so an acknowledgement after it would be a lie.
 	settling sync.RWMutex
 	lastAck  atomic.Int64 // when, as Unix nanoseconds; kept where settleGrace needs it
@@ -139,23 +142,6 @@ func (c *connection) present() error {
 	return c.gone()
 }
 
-// acknowledge writes the acknowledgement of one delivery. When it returns nil the acknowledgement is on its way before anything that the caller does
-// next; the broker does not answer it.
-func (c *connection) acknowledge(tag uint64) error {
-	c.settling.RLock()
-	defer c.settling.RUnlock()
-	if err := c.present(); err != nil {
-		return err
-	}
-	if err := c.channel.Ack(tag, false); err != nil {
-		return c.broken(err)
-	}
-	if c.queue.buffersAcks() {
-		c.lastAck.Store(time.Now().UnixNano())
-	}
-	return nil
-}
-
 // broken waits for the reason that the watcher finds, which says more than the error of the call that met it.
 func (c *connection) broken(err error) error {
 	select {
@@ -163,8 +149,9 @@ func (c *connection) broken(err error) error {
 		return c.Err()
 	case <-c.closing:
 		return c.gone()
-	case <-time.After(time.Second):
-		return problem(jms.ErrConnectionLost, c.sub.Queue, err, "")
+	case <-time.After(time.Second): // the client library does not know of a write that was kept back
+		c.lose(problem(jms.ErrConnectionLost, c.sub.Queue, err, ""))
+		return c.Err()
 	}
 }
 

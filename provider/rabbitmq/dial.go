@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -33,57 +32,6 @@ func (l *link) end(deadline time.Time) error {
 		return nil
 	}
 	return err
-}
-
-// socket is a TCP connection with what the client library lacks.
-//
-// Every write has a deadline: the library has none, holds its locks while it writes, and would wait for ever for a broker that is alive but
-// does not read (memory alarm).
-//
-// It knows how long nothing has come. A process that was frozen, with its machine or by a debugger, goes on where it was, and the
-// broker has long given its messages to another. What the broker had sent before that is still to be read, so the library notices
-// a moment later; by then a commit would have told a task that all is well.
-type socket struct {
-	net.Conn
-	limit   time.Duration // of a write
-	until   atomic.Int64  // the write deadline in force; moved only when it comes near, because each move costs a timer
-	silence atomic.Int64  // how long the broker may be silent; 0: during the handshakes, no limit
-	heard   atomic.Int64  // when something came last, as Unix nanoseconds
-}
-
-var errSilent = errors.New("nothing came from the broker for more than 1.5 heartbeats")
-
-func (s *socket) Write(p []byte) (int, error) {
-	now := time.Now()
-	if time.Duration(s.until.Load()-now.UnixNano()) < s.limit/2 {
-		end := now.Add(s.limit)
-		if err := s.SetWriteDeadline(end); err != nil {
-			return 0, err
-		}
-		s.until.Store(end.UnixNano())
-	}
-	return s.Conn.Write(p)
-}
-
-// Read does not return what comes too late.
-func (s *socket) Read(p []byte) (int, error) {
-	began := time.Now()
-	n, err := s.Conn.Read(p)
-	now := time.Now()
-	if limit := s.silence.Load(); limit > 0 && int64(now.Sub(began)) > limit {
-		return 0, errSilent
-	}
-	s.heard.Store(now.UnixNano())
-	return n, err
-}
-
-// agree sets the limit once the heartbeat is known: the library's own, after which it gives up.
-func (s *socket) agree(heartbeat time.Duration) { s.silence.Store(int64(3 * heartbeat / 2)) }
-
-// stale says that the broker has been silent for so long that it may have given up this connection.
-func (s *socket) stale() bool {
-	limit := s.silence.Load()
-	return limit > 0 && time.Now().UnixNano()-s.heard.Load() > limit
 }
 
 // dial opens a connection to the broker; purpose tells it from others in the broker's tools.
