@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyseq/keyseq"
 	"github.com/keyseq/keyseq/jms"
+	"github.com/keyseq/keyseq/provider/faulty"
 	"github.com/keyseq/keyseq/provider/ibmmq/internal/mqistandin"
 )
 
@@ -121,7 +122,7 @@ func parallelBare(sessions []bareSession, n int) {
 }
 
 // managed handles n messages with a task that does nothing, and says how long that took and how much was allocated.
-func (b *bench) managed(workers, inFlight, n int, task func(), configure func(*keyseq.Config)) (time.Duration, float64, keyseq.Snapshot) {
+func (b *bench) managed(f jms.ConnectionFactory, workers, inFlight, n int, task func()) (time.Duration, float64, keyseq.Snapshot) {
 	b.t.Helper()
 	var done atomic.Int64
 	var first sync.Once
@@ -133,7 +134,7 @@ func (b *bench) managed(workers, inFlight, n int, task func(), configure func(*k
 		}
 		return nil
 	}}
-	m, err := keyseq.NewSequenceManager(b.queue, b.factory(), listener, keyseq.KeyFromBodyBefore("."), func(c *keyseq.Config) {
+	m, err := keyseq.NewSequenceManager(b.queue, f, listener, keyseq.KeyFromBodyBefore("."), func(c *keyseq.Config) {
 		c.Workers, c.MaxInFlight = workers, inFlight
 		c.Events = append(c.Events, keyseq.Events{
 			Received: func(keyseq.MessageEvent) { first.Do(func() { began = time.Now() }) }, // after ReturnDelay
@@ -143,9 +144,6 @@ func (b *bench) managed(workers, inFlight, n int, task func(), configure func(*k
 				}
 			},
 		})
-		if configure != nil {
-			configure(c)
-		}
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -196,7 +194,7 @@ func TestNumbers(t *testing.T) {
 				b.fill(n, func(i int) int { return i })
 				mqistandin.Latency(latency)
 				var took time.Duration
-				took, bytes, _ = b.managed(sessions, sessions, n, nil, nil)
+				took, bytes, _ = b.managed(b.factory(), sessions, sessions, n, nil)
 				manager = max(manager, rate(took))
 			}
 			t.Logf("latency %v, %3d sessions: manager %.0f/s; bare, received serially %.0f/s (ratio %.2f); bare, unordered %.0f/s (ratio %.2f); bytes a message %.0f, bare %.0f",
@@ -206,21 +204,34 @@ func TestNumbers(t *testing.T) {
 	mqistandin.Latency(0)
 }
 
-// 480 keys with 24 messages each, grouped by key: with a window of 100 a few keys fill it; the window that sizes itself keeps 100 workers busy.
+// 480 keys with 24 messages each, grouped by key: with a window of 100 a few keys fill it; the window that sizes itself keeps 100 workers busy, if the
+// queue manager gives as many connections as that takes, and opens them while it reads.
 func TestNumbersGrouped(t *testing.T) {
 	b := numbersBench(t)
 	const keys, each, workers, work = 480, 24, 100, 10 * time.Millisecond
+	grouped, interleaved := func(i int) int { return i / each }, func(i int) int { return i % keys }
 	for _, x := range []struct {
 		name     string
-		inFlight int
 		key      func(i int) int
+		inFlight int
+		channels int           // 0: as many as there are by default
+		connect  time.Duration // added to each
 	}{
-		{"grouped, window 100", 100, func(i int) int { return i / each }},
-		{"grouped, self-sizing", 0, func(i int) int { return i / each }},
-		{"interleaved, self-sizing", 0, func(i int) int { return i % keys }},
+		{"grouped, window 100", grouped, 100, 0, 0},
+		{"grouped, self-sizing", grouped, 0, 0, 0},
+		{"grouped, self-sizing, connects of 10 ms", grouped, 0, 0, 10 * time.Millisecond},
+		{"grouped, self-sizing, MaxChannels 500", grouped, 0, 500, 0},
+		{"interleaved, self-sizing", interleaved, 0, 0, 0},
+		{"interleaved, self-sizing, connects of 10 ms", interleaved, 0, 0, 10 * time.Millisecond},
 	} {
 		b.fill(keys*each, x.key)
-		took, _, s := b.managed(workers, x.inFlight, keys*each, func() { time.Sleep(work) }, nil)
+		f := b.factory()
+		f.MaxChannels = x.channels
+		var factory jms.ConnectionFactory = f
+		if x.connect > 0 {
+			factory = faulty.New(f, faulty.On(faulty.OpenSession).Delay(x.connect))
+		}
+		took, _, s := b.managed(factory, workers, x.inFlight, keys*each, func() { time.Sleep(work) })
 		ideal := time.Duration(keys*each/workers) * work
 		t.Logf("%s: %v, %.0f %% of the ideal %v; %d sessions", x.name, took.Round(time.Millisecond), 100*ideal.Seconds()/took.Seconds(), ideal, s.Sessions)
 	}
