@@ -35,6 +35,23 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
+// What IBM's client would cut in silence is refused.
+func TestSettingsThatWouldBeCut(t *testing.T) {
+	f := &ibmmq.Factory{
+		Channel: "C", Connections: strings.Repeat("host1(1414),", 22) + "host2(1414)", TLSCipher: strings.Repeat("C", 33), KeyRepository: "/" + strings.Repeat("k", 256),
+		CertificateLabel: strings.Repeat("l", 65),
+	}
+	_, err := f.Connect(t.Context(), jms.Subscription{Queue: "Q", Logger: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, jms.ErrConfig) {
+		t.Fatalf("Connect = %v", err)
+	}
+	for _, name := range []string{"Connections has 275", "TLSCipher has 33", "KeyRepository has 257", "CertificateLabel has 65"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v\ndoes not say that Factory.%s characters", err, name)
+		}
+	}
+}
+
 // Each reason code that connecting or opening can give.
 func TestConnectReasons(t *testing.T) {
 	for _, x := range []struct {

@@ -236,11 +236,7 @@ func (c *connection) close() {
 	c.mu.Lock()
 	orderly := c.role && !c.unclean && len(failed) == 0
 	c.mu.Unlock()
-	err := c.control.do(context.Background(), closeTimeout, func() error {
-		released := c.control.release(orderly)
-		_ = c.control.qm.Disc()
-		return released
-	})
+	err := c.control.end(orderly, closeTimeout)
 	if err != nil && c.Err() == nil {
 		c.sub.Logger.Warn("the active role was not released in order; the next instance waits for its takeover delay", "queue", c.sub.Queue, "error", err)
 	}

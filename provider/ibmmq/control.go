@@ -136,6 +136,26 @@ func (k *control) probe(ctx context.Context, limit time.Duration) error {
 	})
 }
 
+// end gives the role up and disconnects. It waits no longer than the limit, but that goes on however long a call before it takes: a role that nobody
+// gives up would be nobody's for as long as this process lives.
+func (k *control) end(orderly bool, limit time.Duration) error {
+	done := make(chan error, 1)
+	go func() {
+		k.turn <- struct{}{} // kept: nothing follows
+		err := k.release(orderly)
+		_ = k.qm.Disc()
+		done <- err
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errSlow
+	}
+}
+
 // tokenText is the body of the message that says that the last active instance ended in order.
 const tokenText = "keyseq: the active instance ended in order"
 

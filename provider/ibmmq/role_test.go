@@ -138,6 +138,30 @@ func TestHangingControlConnection(t *testing.T) {
 	b.release()
 }
 
+// The role is given up also when a call on the control connection has hung for longer than Close waits: the next one is active as soon as it returns, and
+// no connection is left behind.
+func TestRoleIsGivenUpHoweverLate(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	before := b.connected()
+	c := b.active("A")
+	b.hold("MQBACK", false)
+	select {
+	case <-c.Done():
+	case <-time.After(8 * time.Second):
+		t.Fatal("Done is not closed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	b.is(c.Close(ctx), jms.ErrConnectionLost)
+	b.release()
+	b.soon("the control connection is closed", func() bool { return b.connected() == before })
+	next := b.active("B")
+	if b.orderly(next) {
+		t.Error("the next one was told that the first ended in order, which was lost")
+	}
+}
+
 // A reader that died without a word keeps the queue open until the queue manager notices: no clean start before.
 func TestCleanStartAfterASilentDeath(t *testing.T) {
 	b := newBench(t)

@@ -20,6 +20,10 @@ const (
 	maxName        = 48        // of a queue or queue manager
 	maxChannelName = 20        // of a channel
 	maxApplication = 28        // of an application tag
+	maxConnections = 264       // of a list of host(port), with its commas
+	maxCipher      = 32        // of a CipherSpec
+	maxRepository  = 256       // of the path of a key database
+	maxLabel       = 64        // of a certificate label
 	maxMessage     = 100 << 20 // the largest that a queue manager allows
 	controlSuffix  = " control"
 	lockSuffix     = ".LOCK"
@@ -88,6 +92,14 @@ func (f *Factory) settings(sub jms.Subscription) (*settings, error) {
 			if host, port, ok := strings.Cut(c, "("); !ok || host == "" || !strings.HasSuffix(port, ")") || !isPort(strings.TrimSuffix(port, ")")) {
 				wrong("Factory.Connections has %q: write host(port), several with commas", c)
 			}
+		}
+	}
+	for _, x := range []struct {
+		field, value string
+		most         int
+	}{{"Connections", s.connections, maxConnections}, {"TLSCipher", f.TLSCipher, maxCipher}, {"KeyRepository", f.KeyRepository, maxRepository}, {"CertificateLabel", f.CertificateLabel, maxLabel}} {
+		if len(x.value) > x.most {
+			wrong("Factory.%s has %d characters: IBM MQ allows %d, and would cut it", x.field, len(x.value), x.most)
 		}
 	}
 	if f.Password != "" && f.User == "" {
