@@ -29,6 +29,7 @@ func TestHealth_Ready(t *testing.T) {
 		}
 		expect(m, "before Start", "stopped")
 		m.start()
+		r.until("it reads", func() bool { return m.State() == keyseq.StateActive }) // Start returns when it stands in the election
 		expect(m, "reading", "")
 		standby := r.instance("B", func(context.Context, *keyseq.Delivery) error { return nil }, func(c *keyseq.Config) { c.SingleActiveConsumer = true }).start()
 		if standby.State() != keyseq.StateStandby {
