@@ -208,6 +208,18 @@ func (b *bench) within(limit time.Duration, what string, is func() bool) {
 	}
 }
 
+// took receives what must come within seconds.
+func took[T any](b *bench, what string, from <-chan T) T {
+	b.t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(15 * time.Second):
+		b.t.Fatalf("not within 15 s: %s", what)
+		panic("not reached")
+	}
+}
+
 // never looks for a while for what must not happen.
 func (b *bench) never(while time.Duration, what string, is func() bool) {
 	b.t.Helper()

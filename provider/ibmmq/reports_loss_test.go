@@ -28,7 +28,7 @@ func TestReport13_LinkCutInSilence(t *testing.T) {
 	})
 	b.sent(a, "k.1", "k.2")
 	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.ClientName = "walled" })
-	<-began
+	took(b, "the first task runs", began)
 	loss := a.record.Loss("", "cut", 0)
 	b.breakName("walled", false)
 	close(cut)

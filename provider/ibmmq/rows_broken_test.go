@@ -65,7 +65,7 @@ func TestB14_StartRefusesWhileTheOldReaderIsThere(t *testing.T) {
 		t.Errorf("%d MQGETs hang, want the one", n)
 	}
 	b.release()
-	<-m.Done()
+	took(b, "the run has ended", m.Done())
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestT13_TheNextMessageDoesNotUndoADeadLetter(t *testing.T) {
 	m := b.manage(b.factory(), a, func(c *keyseq.Config) {
 		c.MaxInFlight, c.Retry.Backoff = 1, keyseq.FixedBackoff(time.Millisecond) // one session for both
 	})
-	if n := <-dead; n != 1 {
+	if n := took(b, "the successor runs", dead); n != 1 {
 		t.Errorf("%d dead letters are committed when the successor runs, want 1", n)
 	}
 	b.soon("the successor was rolled back", func() bool { return m.Snapshot().RolledBack > 0 })
@@ -162,7 +162,7 @@ func TestT23_ATaskDeafToItsContextIsNeverJoined(t *testing.T) {
 	}
 	b.soon("what was behind it is back", func() bool { return b.available(b.queue) >= 2 })
 	close(release)
-	<-m.Done()
+	took(b, "the run has ended", m.Done())
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

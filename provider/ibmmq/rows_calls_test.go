@@ -39,7 +39,7 @@ func TestH18_CommitsThatDoNotReturn(t *testing.T) {
 		}})
 	})
 	b.soon("more commits hang than there are workers", func() bool { return b.held() > workers })
-	if r := <-stuck; !strings.HasPrefix(r.Key, "k") {
+	if r := took(b, "a call is told to be stuck", stuck); !strings.HasPrefix(r.Key, "k") {
 		t.Errorf("stuck: %+v", r)
 	}
 	for _, body := range j.all() {
@@ -55,7 +55,7 @@ func TestH18_CommitsThatDoNotReturn(t *testing.T) {
 	}
 	loss := a.record.Loss("", "calls return late", 0)
 	b.release()
-	<-m.Done()
+	took(b, "the run has ended", m.Done())
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestH02_FollowersDoNotKeepALostMessageOut(t *testing.T) {
 	})
 	b.load(a.record, 1, 40)
 	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.MaxInFlight = 10 })
-	<-began
+	took(b, "the first task runs", began)
 	b.soon("the window is full", func() bool { return b.unsettled() == 10 })
 	loss := a.record.Loss("", "the head", 0)
 	if n := b.breakOldest(1, false); n != 1 {
@@ -90,7 +90,7 @@ func TestH03_AMessageInTheMiddleIsBackBeforeItsLossIsKnown(t *testing.T) {
 	})
 	b.sent(a, "k.1", "k.2", "k.3", "k.4")
 	m := b.manage(b.factory(), a)
-	<-began
+	took(b, "the first task runs", began)
 	b.soon("all are held", func() bool { return b.unsettled() == 4 })
 	loss := a.record.Loss("", "backed out", 0)
 	if n := b.backOut(3); n != 3 { // k.1, which runs, and k.2 and k.3, which wait

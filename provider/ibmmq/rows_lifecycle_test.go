@@ -58,7 +58,7 @@ func TestR1_19_StopThatRunsOutOfTimeGivesBackTheRest(t *testing.T) {
 	if !errors.Is(err, keyseq.ErrDrainTimeout) || !strings.Contains(err.Error(), `"k0", "k1", "k2"`) {
 		t.Errorf("Stop: %v, want ErrDrainTimeout with the keys", err)
 	}
-	<-m.Done()
+	took(b, "the run has ended", m.Done())
 	if n := b.available(b.queue); n != 15 || b.unsettled() != 0 || told != 0 {
 		t.Errorf("%d of 15 are back, %d in units of work; OnMessageError was called %d times", n, b.unsettled(), told)
 	}
@@ -127,7 +127,7 @@ func TestR1_21_ShutdownSkipsWhatHasNotBegun(t *testing.T) {
 	go func() { defer close(ended); b.shutdown(m, a) }()
 	b.soon("what has not begun is back", func() bool { return b.available(b.queue) == 36 })
 	close(release)
-	<-ended
+	took(b, "Shutdown returns", ended)
 	if s := m.Snapshot(); s.Committed != 4 || s.InFlight != 0 || s.Keys != 0 {
 		t.Errorf("committed %d, want the 4 that ran; in flight %d, keys %d", s.Committed, s.InFlight, s.Keys)
 	}

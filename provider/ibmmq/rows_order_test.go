@@ -192,7 +192,7 @@ func TestR1_10_ASlowCommitHoldsItsKeyOnly(t *testing.T) {
 	}}
 	b.sent(a, "K.1", "J.1", "K.2", "J.2")
 	m := b.manage(s, a)
-	<-inside
+	took(b, "the commit is under way", inside)
 	b.finished(a, 2)
 	if got := tasks.of("K"); len(got) != 1 {
 		t.Errorf("tasks of K ran: %v, while the commit of the first is under way", got)
