@@ -23,12 +23,81 @@ import (
 func BenchmarkConsume(b *testing.B) {
 	for _, kind := range brokertest.Kinds {
 		b.Run(kind+"/bare", func(b *testing.B) { drain(b, kind, bare) })
-		b.Run(kind+"/manager", func(b *testing.B) { drain(b, kind, managed) })
+		b.Run(kind+"/manager", func(b *testing.B) {
+			drain(b, kind, func(b *testing.B, url, queue string, n int) time.Duration {
+				return managed(b, url, queue, n, func(context.Context, *keyseq.Delivery) error { return nil })
+			})
+		})
 	}
 }
 
+// BenchmarkShortTasks is the same through the manager with tasks that sleep 1 ms. The ideal are workers that are always busy, with tasks as long as they
+// really were: the timers of a machine make more of 1 ms.
+//
+//	go test -run xxx -bench ShortTasks -benchtime 100000x -count 5 ./internal/guarantees
+func BenchmarkShortTasks(b *testing.B) {
+	for _, kind := range brokertest.Kinds {
+		b.Run(kind, func(b *testing.B) {
+			tasks := sleeper{task: time.Millisecond}
+			took := drain(b, kind, func(b *testing.B, url, queue string, n int) time.Duration {
+				return managed(b, url, queue, n, tasks.do)
+			})
+			tasks.report(b, b.N, took)
+		})
+	}
+}
+
+// BenchmarkGrouped is the largest of the published tests: 480 keys with 24 messages each, those of a key in a row, tasks of 25 ms, the manager as it
+// comes. The ideal is that of BenchmarkShortTasks.
+//
+//	go test -run xxx -bench Grouped -benchtime 1x -count 5 ./internal/guarantees
+func BenchmarkGrouped(b *testing.B) {
+	const keys, each = 480, 24
+	for _, kind := range brokertest.Kinds {
+		b.Run(kind, func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				bench := brokertest.New(b)
+				queue := bench.Queue(brokertest.Single(kind))
+				batch := make([]amqp.Publishing, 0, keys*each)
+				for k := range keys {
+					for i := range each {
+						batch = append(batch, amqp.Publishing{Body: fmt.Appendf(nil, "k%d.%d", k, i)})
+					}
+				}
+				bench.Put(queue, batch...)
+				tasks := sleeper{task: 25 * time.Millisecond}
+				b.StartTimer()
+				tasks.report(b, keys*each, managed(b, bench.URL, queue, keys*each, tasks.do))
+			}
+		})
+	}
+}
+
+// sleeper is a task that knows how long it really took.
+type sleeper struct {
+	task   time.Duration
+	lasted atomic.Int64 // all of them together
+}
+
+func (s *sleeper) do(context.Context, *keyseq.Delivery) error {
+	began := time.Now()
+	time.Sleep(s.task)
+	s.lasted.Add(int64(time.Since(began)))
+	return nil
+}
+
+// report compares with 100 workers that are always busy.
+func (s *sleeper) report(b *testing.B, n int, took time.Duration) {
+	const workers = 100
+	task := float64(s.lasted.Load()) / float64(n)
+	ideal := float64((n+workers-1)/workers) * task
+	b.ReportMetric(task/1e6, "ms/task")
+	b.ReportMetric(ideal/float64(took), "of-ideal")
+}
+
 // drain loads the queue and takes the time until the consumer has settled everything.
-func drain(b *testing.B, kind string, consume func(b *testing.B, url, queue string, n int) time.Duration) {
+func drain(b *testing.B, kind string, consume func(b *testing.B, url, queue string, n int) time.Duration) time.Duration {
 	bench := brokertest.New(b)
 	queue := bench.Queue(brokertest.Single(kind))
 	padding := bytes.Repeat([]byte("x"), 1010)
@@ -44,6 +113,7 @@ func drain(b *testing.B, kind string, consume func(b *testing.B, url, queue stri
 	took := consume(b, bench.URL, queue, b.N)
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/took.Seconds(), "msg/s")
+	return took
 }
 
 // bare acknowledges each message alone, as it comes.
@@ -74,13 +144,14 @@ func bare(b *testing.B, url, queue string, n int) time.Duration {
 	return time.Since(began)
 }
 
-func managed(b *testing.B, url, queue string, n int) time.Duration {
+// managed has 100 workers, as a manager that is told nothing else.
+func managed(b *testing.B, url, queue string, n int, task func(context.Context, *keyseq.Delivery) error) time.Duration {
 	var settled atomic.Int64
 	done := make(chan struct{})
 	m, err := keyseq.NewSequenceManager(queue, &rabbitmq.Factory{URL: url}, keyseq.ListenerFuncs{
-		Task: func(context.Context, *keyseq.Delivery) error { return nil },
+		Task: task,
 	}, keyseq.KeyFromBodyBefore("."), func(c *keyseq.Config) {
-		c.SingleActiveConsumer, c.Workers = true, 100
+		c.SingleActiveConsumer = true
 		c.Events = append(c.Events, keyseq.Events{Committed: func(keyseq.MessageEvent) {
 			if settled.Add(1) == int64(n) {
 				close(done)
