@@ -3,75 +3,10 @@ package keyseq
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/keyseq/keyseq/jms"
 )
-
-// giveUp prepares to close a link that still works: what runs may settle, for DrainTimeout at most. Where that is the only way to give
-// back, nothing more starts; where the broker is about to stop, what is held still does.
-func (r *run) giveUp(l *link, why error) error {
-	m := r.m
-	finishHeld := !errors.Is(why, errGiveBack)
-	if !finishHeld {
-		m.d.Halt()
-	}
-	m.log.Info("giving up the connection in order", "queue", m.queue, "reason", why)
-	limit := time.NewTimer(m.cfg.DrainTimeout)
-	defer limit.Stop()
-	for r.want.Load() == wishRead && !l.lost.Load() {
-		s := m.d.Stats()
-		if s.Running == 0 && s.Detached == 0 && (!finishHeld || s.Ready == 0) {
-			break
-		}
-		select {
-		case <-m.d.Quiet():
-		case <-r.bell:
-		case <-limit.C:
-			return why
-		}
-	}
-	return why
-}
-
-// dropLink ends a link and everything it holds: its sessions are closed at once, those of running tasks too, what does not run is forgotten, and
-// comes again. What still runs is a zombie: it keeps its place until it ends, then it just goes.
-func (r *run) dropLink(l *link, why error) {
-	if l == nil {
-		return
-	}
-	m := r.m
-	lost := !l.lose(why, m.d.Halt)
-	m.d.Halt() // again, if it was lost before: serve may have resumed at that moment
-	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: connection closed: %w", m.queue, why))
-	if p, ok := l.conn.(jms.Predecessor); ok {
-		if s := m.d.Stats(); s.Running > 0 || s.Detached > 0 {
-			p.EndsInDisorder() // a standby has to wait for them
-		}
-	}
-	r.lossBegins()
-	err := m.closeLink(l)
-	delay := l.returnDelay
-	if !lost && err == nil {
-		delay = 0 // closed in order: everything is back
-	}
-	if err != nil {
-		m.log.Debug("closing a connection", "queue", m.queue, "error", err)
-	}
-	r.leaving = nil
-	for _, h := range m.d.DropAll() {
-		m.rareCallback(func() { m.gone(&h) })
-	}
-	r.lossEnds(delay)
-	if time.Since(l.since) >= settledAfter || l.served.Load() && !lost {
-		r.attempts = 0 // the next try is made at once; a link that breaks as soon as it stands must not make a storm
-	}
-}
-
-// settledAfter is how long a link must have lived for the next try to connect to be made without a pause.
-const settledAfter = 10 * time.Second
 
 // drain brings a run to its end as wished: Stop finishes what was received, Shutdown gives back what does not run. A link that is not kept for
 // the next Start is closed last, and with it goes the role of the active instance.
@@ -157,47 +92,6 @@ func (r *run) abort(l *link) {
 	m.cancelAttempts(l, fmt.Errorf("keyseq: queue %q: %w", m.queue, ErrDrainTimeout))
 }
 
-// runningKeys are those that a worker has, in a task or in a call.
-func (r *run) runningKeys() (keys []string) {
-	r.m.d.Workers(func(_ *worker, v keyView, _ uint64) { keys = append(keys, v.Name) })
-	return keys
-}
-
-// incomplete notes that the end was not orderly.
-func (r *run) incomplete(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.undone = err
-}
-
-func (r *run) stuckError() error {
-	return fmt.Errorf("keyseq: queue %q: %w: calls to the broker do not return; what becomes of the messages of these keys is not known, they may come again: %s",
-		r.m.queue, ErrDrainTimeout, named(r.runningKeys()))
-}
-
-func drainError(queue string, keys []string) error {
-	if len(keys) == 0 {
-		return fmt.Errorf("keyseq: queue %q: %w: what the broker may still hold was waited for", queue, ErrDrainTimeout)
-	}
-	return fmt.Errorf("keyseq: queue %q: %w: tasks of these keys were running and were cancelled: %s", queue, ErrDrainTimeout, named(keys))
-}
-
-// mostNamed bounds the keys that an error names.
-const mostNamed = 20
-
-func named(keys []string) string {
-	slices.Sort(keys)
-	more := ""
-	if len(keys) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(keys)-mostNamed)
-		keys = keys[:mostNamed]
-	}
-	for i, k := range keys {
-		keys[i] = fmt.Sprintf("%q", k)
-	}
-	return strings.Join(keys, ", ") + more
-}
-
 // waitReadable waits until everything lost is back in the queue, before another instance may read it.
 func (r *run) waitReadable(l *link) {
 	for !l.lost.Load() {
@@ -246,16 +140,4 @@ func (r *run) waitForZombies(l *link) {
 		case <-r.bell:
 		}
 	}
-}
-
-// keep leaves a link open for the next Start, if its idle sessions hide no messages and it carries no role.
-func (r *run) keep(l *link) bool {
-	m := r.m
-	if !l.caps.RollbackInPlace || l.caps.Push || m.cfg.SingleActiveConsumer || l.lost.Load() {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kept = l
-	return true
 }

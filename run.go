@@ -82,6 +82,19 @@ func (r *run) linkLost(l *link, err error) {
 	}
 }
 
+// cancelAttempts ends the contexts of the attempts of a link, or of all for nil.
+func (m *SequenceManager) cancelAttempts(l *link, cause error) {
+	var running []*attempt
+	m.d.Workers(func(w *worker, v keyView, _ uint64) {
+		if a := w.Own.attempt.Load(); a != nil && (l == nil || v.Head.session.link == l) {
+			running = append(running, a)
+		}
+	})
+	for _, a := range running {
+		a.ctx.end(cause)
+	}
+}
+
 // supervise is the run's goroutine.
 func (r *run) supervise(l *link) {
 	m := r.m

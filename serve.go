@@ -95,9 +95,6 @@ func (r *run) stopReading(l *link, rd *reader) bool {
 	return false
 }
 
-// errGiveBack is why a connection is closed whose broker gives back in no other way.
-var errGiveBack = errors.New("keyseq: a message left unsettled: closing the connection gives back what is held, in order")
-
 func (rd *reader) ended() bool {
 	select {
 	case <-rd.done:
