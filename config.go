@@ -42,7 +42,8 @@ type Config struct {
 	// OnEmptyKey is for the key "". Default EmptyKeyShared.
 	OnEmptyKey EmptyKey
 	// SingleActiveConsumer lets one instance read and the others wait. Default false. It is needed as soon as a second process may read
-	// the queue, also for the moment of a rolling deploy: without it order holds only within one process.
+	// the queue, also for the moment of a rolling deploy: without it order holds only within one process. A process that stood still for 2 s or more (frozen,
+	// or its machine paused) then starts no task for 3 s, in which the broker's client can notice that another instance has taken over.
 	SingleActiveConsumer bool
 	// ReturnDelay is how long after a loss a message may still be locked by the broker; reading waits so long. 0: what the provider says. It is
 	// logged at Start.
