@@ -82,7 +82,7 @@ func TestOption(t *testing.T) {
 	if cno.Options&mqi.MQCNO_RECONNECT_DISABLED == 0 || cno.Options&mqi.MQCNO_RECONNECT != 0 || cno.Options&mqi.MQCNO_CLIENT_BINDING == 0 {
 		t.Errorf("options %x", cno.Options)
 	}
-	if cd.ConnectionName != "a(1),b(2)" || cd.HeartbeatInterval != 5 || cd.SharingConversations != 3 || cd.MaxMsgLength != 1<<20 {
+	if cd.ConnectionName != "a(1),b(2)" || cd.SharingConversations != 3 || cd.MaxMsgLength != 1<<20 {
 		t.Errorf("%+v", cd)
 	}
 	f = &Factory{Bindings: true}

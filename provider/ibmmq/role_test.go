@@ -154,6 +154,7 @@ func TestRoleIsGivenUpHoweverLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	b.is(c.Close(ctx), jms.ErrConnectionLost)
+	b.never(time.Second, "the control connection is closed while a call on it is out", func() bool { return b.connected() == before })
 	b.release()
 	b.soon("the control connection is closed", func() bool { return b.connected() == before })
 	next := b.active("B")
