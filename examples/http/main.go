@@ -66,12 +66,13 @@ func run(ctx context.Context, addr string, keys, versions int, task time.Duratio
 	server := &http.Server{Handler: all.handler(), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	<-ctx.Done()
-	closing := server.Close()
-	if serving := <-served; !errors.Is(serving, http.ErrServerClosed) {
-		closing = serving
+	select {
+	case <-ctx.Done():
+		err = server.Close()
+		<-served
+	case err = <-served: // it can serve no more
 	}
-	return errors.Join(closing, all.shutdown())
+	return errors.Join(err, all.shutdown())
 }
 
 // load sends the same to each queue, interleaved: the first version of each key, then the second.
