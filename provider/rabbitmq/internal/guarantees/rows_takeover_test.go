@@ -216,7 +216,11 @@ func TestR2_05_AFrozenInstanceIsReplaced(t *testing.T) {
 		began := time.Now()
 		next.start()
 		next.until(producer.sent)
-		t.Logf("all is done %v after the freeze, at a heartbeat of 1 s", time.Since(began).Round(time.Millisecond))
+		took := time.Since(began)
+		t.Logf("all is done %v after the freeze, at a heartbeat of 1 s", took.Round(time.Millisecond))
+		if took > 15*time.Second { // three heartbeats, and a busy machine
+			t.Errorf("all is done %v after the freeze, at a heartbeat of 1 s", took)
+		}
 		p.signal(syscall.SIGCONT)
 		select {
 		case line := <-p.lines:
