@@ -97,7 +97,7 @@ func (o *opener) work() {
 		var s *session
 		switch {
 		case err == nil && o.l.lost.Load(): // the closing of the link may not have seen it
-			o.r.m.closeLate("session", js)
+			go o.r.m.closeLate("session", js)
 			err = o.l.cause()
 		case err == nil:
 			s = &session{js, o.l}

@@ -25,7 +25,7 @@ func installHook() {
 func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 	all := mine
 	all.Open = func(o *mqi.MQObject, od *mqi.MQOD, options int32) {
-		if h := watchedHandle(reflect.ValueOf(o).Elem().FieldByName("qMgr")); h != nil {
+		if h := watchedHandle(managerOf(o)); h != nil {
 			h.hooked = true
 		}
 		if mine.Open != nil {
@@ -33,7 +33,7 @@ func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 		}
 	}
 	all.GetTraceAfter = func(opts mqi.OtelOpts, o *mqi.MQObject, gmo *mqi.MQGMO, md *mqi.MQMD, data []byte, async bool) int {
-		if h := watchedHandle(reflect.ValueOf(o).Elem().FieldByName("qMgr")); h != nil {
+		if h := watchedHandle(managerOf(o)); h != nil {
 			h.look(gmo, md)
 		}
 		if mine.GetTraceAfter != nil {
@@ -52,13 +52,36 @@ func TraceFuncs(mine mqi.MQOtelFuncs) mqi.MQOtelFuncs {
 	return all
 }
 
+// Where the hook finds what mq-golang does not show, looked up once: it runs for each message. -1: this version has it elsewhere.
+var (
+	objectManager = sync.OnceValue(func() int { return fieldOf(reflect.TypeFor[mqi.MQObject](), "qMgr") })
+	managerNumber = sync.OnceValue(func() int { return fieldOf(reflect.TypeFor[mqi.MQQueueManager](), "hConn") })
+)
+
+func fieldOf(t reflect.Type, name string) int {
+	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 {
+		return f.Index[0]
+	}
+	return -1
+}
+
+// managerOf is the connection of an object.
+func managerOf(o *mqi.MQObject) reflect.Value {
+	i := objectManager()
+	if i < 0 {
+		return reflect.Value{}
+	}
+	return reflect.ValueOf(o).Elem().Field(i)
+}
+
 // watchedHandle finds the handle of a connection, given as a pointer to mq-golang's type.
 func watchedHandle(qm reflect.Value) *handle {
-	if qm.Kind() != reflect.Pointer || qm.IsNil() {
+	i := managerNumber()
+	if i < 0 || qm.Kind() != reflect.Pointer || qm.IsNil() {
 		return nil
 	}
-	number := qm.Elem().FieldByName("hConn")
-	if !number.IsValid() || !number.CanInt() {
+	number := qm.Elem().Field(i)
+	if !number.CanInt() {
 		return nil
 	}
 	h, _ := watched.Load(number.Int())
