@@ -117,14 +117,15 @@ func (c *connection) Backout(ctx context.Context) (queue string, maxDeliveries i
 
 var errNoAuthority = errors.New("the user may not inquire the queue: give it +inq")
 
-func (c *connection) inquire(ctx context.Context, selectors ...int32) (values map[int32]any, err error) {
+func (c *connection) inquire(ctx context.Context, selectors ...int32) (map[int32]any, error) {
 	if err := c.gone(); err != nil {
 		return nil, err
 	}
 	if c.control.queue == nil {
 		return nil, errNoAuthority
 	}
-	err = c.control.do(ctx, c.probeLimit(), func() error {
+	var values map[int32]any // the call's until it has returned in time
+	err := c.control.do(ctx, c.probeLimit(), func() error {
 		v, err := c.control.queue.Inq(selectors)
 		if err != nil {
 			return failure("MQINQ", c.sub.Queue, err)

@@ -182,6 +182,24 @@ func TestCleanStartAfterASilentDeath(t *testing.T) {
 	}
 }
 
+// An inquiry that returns when nobody waits for it any more changes nothing (the race detector sees to that).
+func TestInquiryThatReturnsLate(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.Heartbeat = 10 * time.Second }), jms.Subscription{})
+	b.hold("MQINQ", true)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if clean, err := c.(jms.CleanStarter).CleanStart(ctx); clean || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("CleanStart = %t, %v", clean, err)
+	}
+	b.release()
+	b.soon("the connection answers again", func() bool {
+		clean, err := c.(jms.CleanStarter).CleanStart(t.Context())
+		return clean && err == nil
+	})
+}
+
 func TestLockQueueMissing(t *testing.T) {
 	b := newBench(t)
 	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.LockQueue = b.unknown }), jms.Subscription{SingleActiveConsumer: true})
