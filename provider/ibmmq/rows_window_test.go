@@ -115,7 +115,7 @@ func TestR1_09_KeysOnceEachLeaveNothingBehind(t *testing.T) {
 		return s.HeapAlloc
 	}
 	var first uint64
-	const rounds, each = 6, 1500
+	const rounds, each = 4, 1500
 	for round := range rounds {
 		for from := 0; from < each; from += 500 {
 			out := make([]jms.Outgoing, 500)
