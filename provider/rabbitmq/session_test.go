@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -265,6 +266,40 @@ func TestCommitTwice(t *testing.T) {
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What was committed just before an orderly Close does not come again, however much it was. Every second message stays unsettled, so that no
+// acknowledgement can speak for its neighbours and the broker gets each alone.
+func TestCloseLosesNoAcknowledgement(t *testing.T) {
+	brokertest.OnKinds(t, func(t *testing.T, kind string) {
+		b := brokertest.New(t)
+		q := b.Queue(brokertest.Single(kind))
+		const total = 1000
+		b.Numbered(q, total)
+		c := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		sessions, _ := b.Take(c, total)
+		var unsettled []string
+		var commits sync.WaitGroup
+		for i, s := range sessions {
+			if i%2 == 1 {
+				unsettled = append(unsettled, strconv.Itoa(i+1))
+				continue
+			}
+			commits.Go(func() {
+				if err := s.Commit(context.Background()); err != nil {
+					t.Errorf("Commit = %v", err)
+				}
+			})
+		}
+		commits.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := b.Connect(rabbitmq.Factory{}, jms.Subscription{Queue: q})
+		if _, bodies := b.Take(again, len(unsettled)); !slices.Equal(bodies, unsettled) {
+			t.Errorf("then came %v, want every second one: what was committed must not come again", bodies)
+		}
+	})
 }
 
 // Close may come during Commits: each of them either settles its message for good, or fails and the message comes again. The broker
