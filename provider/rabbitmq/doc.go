@@ -8,7 +8,7 @@
 //
 // One connection consumes, with one channel and one consumer, because only that hands messages over in the queue's order; a second
 // connection publishes, because a broker with a memory alarm stops reading from a connection that publishes, and acknowledgements
-// would be stuck with it. A message in flight is one unacknowledged delivery; each is acknowledged alone, out of order where
+// would be stuck with it. A message in flight is one unacknowledged delivery; each is acknowledged for itself, out of order where
 // keys finish out of order. What a task sends is published as mandatory and confirmed by the broker before its message is
 // acknowledged, so it is never lost, and may be there twice after a failure between the two.
 //

@@ -80,9 +80,12 @@ type sleeper struct {
 	lasted atomic.Int64 // all of them together
 }
 
-func (s *sleeper) do(context.Context, *keyseq.Delivery) error {
+func (s *sleeper) do(ctx context.Context, _ *keyseq.Delivery) error {
 	began := time.Now()
-	time.Sleep(s.task)
+	select {
+	case <-time.After(s.task):
+	case <-ctx.Done():
+	}
 	s.lasted.Add(int64(time.Since(began)))
 	return nil
 }
