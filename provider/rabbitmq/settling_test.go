@@ -1,6 +1,7 @@
 package rabbitmq_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -86,4 +87,30 @@ func TestCrowdsOfCommitsSettleWhatTheyCommit(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Frames that are kept back for one write lie below TLS as whole records.
+func TestCrowdsOfCommitsOverTLS(t *testing.T) {
+	b := brokertest.New(t)
+	q := b.Queue(brokertest.Single("classic"))
+	const total = 500
+	b.Numbered(q, total)
+	front, pool := tlsFront(b)
+	u := address(b)
+	u.Scheme, u.Host = "amqps", front
+	c := b.Connect(rabbitmq.Factory{URL: u.String(), TLS: &tls.Config{RootCAs: pool, ServerName: "broker.test", MinVersion: tls.VersionTLS13}}, jms.Subscription{Queue: q})
+	sessions, _ := b.Take(c, total)
+	var commits sync.WaitGroup
+	for _, s := range sessions[1:] { // the first is held, so each has a frame of its own
+		commits.Go(func() {
+			if err := s.Commit(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	commits.Wait()
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Eventually("only the message that was held is back", func() bool { return b.Count(q) == 1 })
 }
