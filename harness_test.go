@@ -349,3 +349,9 @@ func (r *rig) losing(what string, cause func()) {
 	cause()
 	loss.Done()
 }
+
+// lossFollows records a loss that what is done next brings about. What else happens in the same instant may come before or after it.
+func (r *rig) lossFollows(instance, what string) {
+	loss := r.audit.Loss(instance, what, 0)
+	time.AfterFunc(time.Nanosecond, loss.Done)
+}

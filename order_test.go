@@ -260,7 +260,7 @@ func TestB04_WhatWasReadBehindAFailureDoesNotOvertake(t *testing.T) {
 				r.hook(func(c memory.Call) error {
 					if c.Kind == memory.CallCommit && !c.After && string(c.Message.Body) == "K.2" && !failed {
 						failed = true
-						r.audit.Loss("A", name, 0)
+						r.lossFollows("A", name)
 						return failure
 					}
 					return nil

@@ -31,7 +31,7 @@ func TestR1_23_ALossIsRememberedOverStopAndStart(t *testing.T) {
 				r.broker.SetHook(func(_ context.Context, c memory.Call) error {
 					if c.Kind == memory.CallCommit && !c.After && string(c.Message.Body) == "K.1" && !done {
 						done = true
-						r.audit.Loss("A", "session lost", 0)
+						r.lossFollows("A", "session lost")
 						close(lost)
 						return jms.ErrSessionLost
 					}

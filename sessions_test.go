@@ -184,8 +184,7 @@ func TestB03_AFailedCommitEndsItsSession(t *testing.T) {
 					return nil
 				}
 				failed++
-				loss := r.audit.Loss("A", failure.Error(), 0)
-				go func() { loss.Done() }()
+				r.lossFollows("A", failure.Error())
 				return failure
 			})
 			r.manager(func(context.Context, *keyseq.Delivery) error {
