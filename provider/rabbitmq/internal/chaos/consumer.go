@@ -30,6 +30,7 @@ func consume(ctx context.Context, args []string) error {
 	window := flags.Int("window", 100, "MaxInFlight")
 	task := flags.Duration("task", 0, "longest task")
 	takeover := flags.Duration("takeover", 0, "TakeoverDelay")
+	exclusive := flags.Bool("exclusive", false, "elect the active instance by an exclusive consumer")
 	_ = flags.Parse(args) // ExitOnError
 	record, err := orderaudit.OpenFile(*file)
 	if err != nil {
@@ -51,7 +52,7 @@ func consume(ctx context.Context, args []string) error {
 		}
 		return nil
 	}}
-	m, err := keyseq.NewSequenceManager(*queue, &rabbitmq.Factory{URL: *url, Heartbeat: heartbeat}, c, keyseq.KeyFromBodyBefore("."), func(k *keyseq.Config) {
+	m, err := keyseq.NewSequenceManager(*queue, &rabbitmq.Factory{URL: *url, Heartbeat: heartbeat, Exclusive: *exclusive}, c, keyseq.KeyFromBodyBefore("."), func(k *keyseq.Config) {
 		k.SingleActiveConsumer = true
 		k.Workers, k.MaxInFlight, k.TakeoverDelay = 20, *window, *takeover
 		k.Reconnect = keyseq.ExponentialBackoff(50*time.Millisecond, time.Second)

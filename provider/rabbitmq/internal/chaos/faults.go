@@ -38,7 +38,7 @@ func (s *slot) launch() error {
 	}
 	defer log.Close()
 	s.cmd = exec.Command(self, "consumer", "-url", s.r.b.through(s.proxy.Addr()), "-queue", s.r.queue, "-out", s.r.out, "-name", s.name,
-		"-record", filepath.Join(s.r.dir, s.name+".history"), "-window", fmt.Sprint(s.r.window), "-task", s.r.task.String(), "-takeover", s.r.takeover.String())
+		"-record", filepath.Join(s.r.dir, s.name+".history"), "-window", fmt.Sprint(s.r.window), "-task", s.r.task.String(), "-takeover", s.r.takeover.String(), "-exclusive="+fmt.Sprint(s.r.elect))
 	s.cmd.Stderr = log
 	if err := s.cmd.Start(); err != nil {
 		return err

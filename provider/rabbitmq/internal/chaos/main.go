@@ -41,7 +41,7 @@ func main() {
 type totals struct {
 	rounds, messages, attempts, repeats, losses, doubtful int
 	faults                                                map[string]int
-	takeovers                                             map[time.Duration][]time.Duration // from kill -9 of the active instance to the next task of another, by TakeoverDelay
+	takeovers                                             map[string][]time.Duration // from kill -9 of the active instance to the next task of another, by how the consumers were set
 }
 
 func run(ctx context.Context, args []string) error {
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	if err := b.start(); err != nil {
 		return err
 	}
-	sum := totals{faults: map[string]int{}, takeovers: map[time.Duration][]time.Duration{}}
+	sum := totals{faults: map[string]int{}, takeovers: map[string][]time.Duration{}}
 	began := time.Now()
 	for ; ctx.Err() == nil && (*rounds > 0 && sum.rounds < *rounds || *rounds == 0 && time.Since(began) < *length); sum.rounds++ {
 		s := *seed + uint64(sum.rounds)
@@ -87,10 +87,10 @@ func run(ctx context.Context, args []string) error {
 		fmt.Printf(" (%.1f repeats a loss)", float64(sum.repeats)/float64(sum.losses))
 	}
 	fmt.Printf(", %d sends in doubt\nfaults: %v\n", sum.doubtful, sum.faults)
-	for _, delay := range slices.Sorted(maps.Keys(sum.takeovers)) {
-		times := sum.takeovers[delay]
+	for _, how := range slices.Sorted(maps.Keys(sum.takeovers)) {
+		times := sum.takeovers[how]
 		slices.Sort(times)
-		fmt.Printf("takeover after kill -9 of the active instance with TakeoverDelay %v, %d times: median %v, longest %v\n", delay, len(times),
+		fmt.Printf("takeover after kill -9 of the active instance with %s, %d times: median %v, longest %v\n", how, len(times),
 			times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 	}
 	return os.RemoveAll(dir)

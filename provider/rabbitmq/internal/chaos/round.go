@@ -22,7 +22,8 @@ type round struct {
 	rand     *rand.Rand
 	b        *broker
 	dir      string
-	kind     string
+	kind     string // of the queues
+	elect    bool   // the consumers elect the active one by consuming exclusively
 	queue    string
 	out      string // "": the tasks send nothing
 	window   int
@@ -38,6 +39,7 @@ type round struct {
 func newRound(seed uint64, b *broker, dir string) *round {
 	r := &round{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), b: b, dir: dir}
 	r.kind = []string{amqp.QueueTypeClassic, amqp.QueueTypeQuorum}[r.rand.IntN(2)]
+	r.elect = r.kind == amqp.QueueTypeClassic && r.rand.IntN(2) == 0
 	r.queue = fmt.Sprint("chaos-", seed)
 	if r.rand.IntN(2) == 0 {
 		r.out = r.queue + "-out"
@@ -60,7 +62,11 @@ func (r *round) run(ctx context.Context, sum *totals) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := ch.QueueDeclare(r.queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: r.kind, amqp.SingleActiveConsumerArg: true}); err != nil {
+	arguments := amqp.Table{amqp.QueueTypeArg: r.kind}
+	if !r.elect {
+		arguments[amqp.SingleActiveConsumerArg] = true
+	}
+	if _, err := ch.QueueDeclare(r.queue, true, false, false, false, arguments); err != nil {
 		return err
 	}
 	if r.out != "" {
@@ -204,7 +210,7 @@ func (r *round) judge(log []string) error {
 		o.Outputs = func(string, int64) int { return 1 }
 	}
 	v := h.Check(o)
-	fmt.Printf("round %d: %s, %d consumers, window %d, tasks up to %v, takeover delay %v, sends %t: %s\n", r.seed, r.kind, len(r.slots), r.window, r.task,
+	fmt.Printf("round %d: %s, exclusive %t, %d consumers, window %d, tasks up to %v, takeover delay %v, sends %t: %s\n", r.seed, r.kind, r.elect, len(r.slots), r.window, r.task,
 		r.takeover, r.out != "", strings.Join(log, ", "))
 	if v.OK() {
 		fmt.Println("   ", v)
@@ -214,7 +220,8 @@ func (r *round) judge(log []string) error {
 	r.sum.repeats += v.Repeats
 	r.sum.losses += v.Losses
 	if t := takeovers(h); len(t) > 0 {
-		r.sum.takeovers[r.takeover] = append(r.sum.takeovers[r.takeover], t...)
+		how := fmt.Sprintf("TakeoverDelay %v, exclusive %t", r.takeover, r.elect)
+		r.sum.takeovers[how] = append(r.sum.takeovers[how], t...)
 	}
 	if err := v.Err(); err != nil {
 		return err
