@@ -86,14 +86,3 @@ func TestStepsReportEveryFailure(t *testing.T) {
 		})
 	}
 }
-
-// TestWhenRunsWhatExists: a target waits only for a thing that is not there.
-func TestWhenRunsWhatExists(t *testing.T) {
-	out, err := bash(t, "scripts/ci/when gone false")
-	if err != nil || !strings.Contains(out, "nothing to run yet") {
-		t.Errorf("for a missing thing: %v, %q", err, out)
-	}
-	if out, err := bash(t, "scripts/ci/when go.mod false"); err == nil {
-		t.Errorf("for a thing that is there, its command did not run: %q", out)
-	}
-}
