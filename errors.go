@@ -42,6 +42,7 @@ type PanicError struct {
 
 func newPanicError(value any) *PanicError { return &PanicError{value, debug.Stack()} }
 
+// Error has the value and the stack, on many lines. For one line take Value.
 func (e *PanicError) Error() string { return fmt.Sprintf("keyseq: panic: %v\n\n%s", e.Value, e.Stack) }
 
 // Unwrap gives the panic's value if it was an error.

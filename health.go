@@ -9,10 +9,10 @@ import (
 // Live says whether the process should be left alone: nil, or why a restart may help. It may be called from anywhere, for instance from an HTTP
 // probe.
 //
-// A manager is not live when its run has failed, and when its supervising goroutine, which wakes every second, has not come round for four times
-// CallTimeout and DrainTimeout: something that bounds every wait of its own is waiting for ever, which may be an event func of yours. Nor is it when the reader has been in the
-// KeyExtractor, or in an event func, for four times CallTimeout. A
-// Receive that does not return is no reason: its connection is given up after CallTimeout and made anew. Being connected is not asked for, since a
+// A manager is not live when its run has failed. While it reads it is not when its supervising goroutine, which wakes every second, has not come round
+// for four times CallTimeout and DrainTimeout (150 s with the defaults): something that bounds every wait of its own is waiting for ever, which may be an
+// event func of yours. Nor is it when the reader has been in the KeyExtractor, or in an event func, for four times CallTimeout. A Receive that does
+// not return is no reason: its connection is given up after CallTimeout and made anew. Being connected is not asked for, since a
 // restart mends no broker; nor are slow or failing keys, since others go on. How much waits at the broker is not known here: watch
 // the depth of the queue there.
 func (m *SequenceManager) Live() error {

@@ -10,7 +10,8 @@ const (
 	StateStopped State = iota
 	// StateConnecting: connecting or reconnecting.
 	StateConnecting
-	// StateStandby: another instance is active, or what an earlier one held may still be locked by the broker.
+	// StateStandby: another instance is active, or may be while the broker is being asked; or what an earlier one held may still be locked by the
+	// broker. Start returns here too: an instance that is alone goes on to StateActive by itself.
 	StateStandby
 	// StateUnconfirmed: reading, but the broker cannot tell whether this instance is the active one.
 	StateUnconfirmed

@@ -1,9 +1,9 @@
 // Package jms is the contract between keyseq and a message broker. It needs the standard library only.
 //
-// Who uses keyseq needs little of it: Message and Outgoing, which package keyseq repeats, and the errors ErrRolledBack and
-// ErrCommitUnknown in OnMessageError, ErrConnectionLost as the cause of a task's context, ErrConfig from Start and Run. Who writes a provider for
+// A program that uses keyseq needs little of it: Message and Outgoing, which package keyseq repeats, and the errors ErrRolledBack and
+// ErrCommitUnknown in OnMessageError, ErrConnectionLost as the cause of a task's context, ErrConfig from Start and Run. A provider for
 // another broker implements three small interfaces (ConnectionFactory, Connection, Session: ten methods), says in Capabilities
-// how the broker differs, and runs package providertest on the result. Further powers are optional interfaces of a Connection:
+// how the broker differs, and is checked by package providertest. Further powers are optional interfaces of a Connection:
 // Elector, Predecessor, CleanStarter, Inquirer, QueueChecker. Interfaces add methods, Capabilities describe behaviour, never both for
 // one thing.
 //
@@ -34,10 +34,11 @@
 //  7. After one of the errors ErrConnectionLost, ErrSessionLost, ErrCommitUnknown and ErrRolledBack only Close may follow
 //     on that session, and the provider may rely on it. After any other error nothing was done: the session is as before the call,
 //     a received message is still held, and the same call may be repeated.
-//  8. Close of a session gives back what it holds; where Capabilities.RollbackInPlace is not set, by losing the connection. Close of a connection closes its sessions, ends a waiting Receive and may come at
-//     any time, also during any other call. Both are idempotent and safe after any error.
+//  8. Close of a session gives back what it holds; where Capabilities.RollbackInPlace is not set, by losing the connection. Close
+//     of a connection closes its sessions, ends a waiting Receive and may come at any time, also during any other call. Both are
+//     idempotent and safe after any error.
 //  9. Calls on one session never overlap, but may come from different goroutines; calls on different sessions run
-//     concurrently, and so do calls of OpenSession. Calls should return soon after their context ends; where the broker's client cannot be interrupted they may
-//     not, and the manager then lets them end in the background.
+//     concurrently, and so do calls of OpenSession. Calls should return soon after their context ends; where the broker's
+//     client cannot be interrupted they may not, and the manager then lets them end in the background.
 //  10. Done is closed when the connection, or the role of the active instance, is lost, also while no call waits.
 package jms
