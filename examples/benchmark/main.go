@@ -3,8 +3,8 @@
 // workers are always busy, with the messages of a key in a row (grouped) or spread out (interleaved), beside the same load without order and,
 // for the small tests, one message after another. Every run is audited.
 //
-//	go run ./examples/benchmark                  # memory broker, 25 ms tasks
-//	go run ./examples/benchmark -task 250ms      # the original's task time, about 4 minutes
+//	go run ./examples/benchmark                  # memory broker, 25 ms tasks, about a minute
+//	go run ./examples/benchmark -task 250ms      # the original's task time, about 10 minutes
 //	go run ./examples/benchmark -json            # one JSON object on standard output and nothing else
 //	go run ./examples/benchmark -chart chart.svg
 //	go run ./examples/benchmark -broker rabbitmq # needs KEYSEQ_RABBITMQ_URL
@@ -13,6 +13,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -24,10 +25,22 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
 		os.Exit(1)
 	}
+}
+
+// watched is where progress is shown: a terminal, but no file.
+func watched(w io.Writer) io.Writer {
+	f, ok := w.(*os.File)
+	if !ok {
+		return io.Discard
+	}
+	if to, err := f.Stat(); err != nil || to.Mode()&os.ModeCharDevice == 0 {
+		return io.Discard
+	}
+	return f
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -61,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			if p == sequential && !t.sequential {
 				continue
 			}
-			m := measurement{test: t, pattern: p, workers: *workers, task: *task, open: open, progress: stderr}
+			m := measurement{test: t, pattern: p, workers: *workers, task: *task, open: open, progress: watched(stderr)}
 			r, err := m.run(ctx)
 			if err != nil {
 				return fmt.Errorf("test %s, %s: %w", t.name(), p, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"text/tabwriter"
@@ -29,7 +30,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
-		fmt.Println("order: VIOLATED")
+		if errors.Is(err, orderaudit.ErrViolated) {
+			fmt.Println("order: VIOLATED")
+		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -80,7 +83,7 @@ type payments struct {
 
 var errLedgerBusy = errors.New("ledger is busy")
 
-// DoTask books one payment. Every seventh version fails twice before it succeeds; one payment is no good at all.
+// DoTask books one payment. Version 7 of each account fails twice before it succeeds; one payment is no good at all.
 func (p *payments) DoTask(ctx context.Context, d *keyseq.Delivery) error {
 	version := sequence(d.Message)
 	attempt := p.audit.Start(instance, d.Key, version, d.Attempt)
@@ -136,8 +139,12 @@ func settlements(audit *orderaudit.Recorder) keyseq.Events {
 	return keyseq.Events{Committed: end(orderaudit.Settled), DeadLettered: end(orderaudit.DeadLettered), RolledBack: end(orderaudit.GivenBack)}
 }
 
-// wait shows the progress until everything is settled.
+// wait shows the progress, where somebody looks, until everything is settled.
 func wait(ctx context.Context, m *keyseq.SequenceManager, start time.Time) {
+	progress := io.Discard
+	if to, err := os.Stderr.Stat(); err == nil && to.Mode()&os.ModeCharDevice != 0 {
+		progress = os.Stderr
+	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for settled := uint64(0); settled < keys*versions; {
@@ -148,10 +155,10 @@ func wait(ctx context.Context, m *keyseq.SequenceManager, start time.Time) {
 		}
 		s := m.Snapshot()
 		settled = s.Committed + s.DeadLettered
-		fmt.Fprintf(os.Stderr, "\r%5.1f s: %4d of %d settled, %2d running, %3d keys with work, %2d retrying ",
+		fmt.Fprintf(progress, "\r%5.1f s: %4d of %d settled, %2d running, %3d keys with work, %2d retrying ",
 			time.Since(start).Seconds(), settled, keys*versions, s.Running, s.Keys, s.Retrying)
 	}
-	fmt.Fprintln(os.Stderr)
+	fmt.Fprintln(progress)
 }
 
 func report(s keyseq.Snapshot, elapsed time.Duration) {

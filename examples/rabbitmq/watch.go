@@ -28,6 +28,8 @@ type watcher struct {
 func (w *watcher) watch(ctx context.Context, lines <-chan line) error {
 	pressed, nobody := enter()
 	byItself := false
+	to, err := os.Stdout.Stat()
+	terminal := err == nil && to.Mode()&os.ModeCharDevice != 0
 	fmt.Println("press Enter to kill the active instance")
 	view := time.NewTicker(250 * time.Millisecond)
 	defer view.Stop()
@@ -44,7 +46,9 @@ func (w *watcher) watch(ctx context.Context, lines <-chan line) error {
 		case <-nobody:
 			nobody, byItself = nil, true
 		case <-view.C:
-			w.show()
+			if terminal {
+				w.show()
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(time.Minute):
@@ -77,6 +81,7 @@ func (w *watcher) read(l line) error {
 	return w.order.saw(task)
 }
 
+// show writes over what it has written before.
 func (w *watcher) show() {
 	fmt.Printf("\r%d of %d handled, in order", len(w.handled), w.total)
 	for _, i := range w.all {
