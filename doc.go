@@ -20,7 +20,7 @@
 //   - Config holds every setting, filled with defaults.
 //
 // What DoTask returns is the verdict: nil settles the message; an error retries it in place while its key waits and everything else goes on;
-// DeadLetter, Discard, RetryAfter and StopAll are for the rest.
+// DeadLetter, Discard, RetryAfter and StopAll say something else.
 //
 // # Seeing what it does
 //

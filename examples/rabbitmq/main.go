@@ -2,7 +2,7 @@
 // The active one is killed with kill -9 in the middle of its work; the other takes over, and every key goes on in order. At the end the
 // recorded histories of all processes are audited; the exit status is 1 if order was broken or a message lost.
 //
-//	scripts/rabbitmq start                    # or: docker compose up -d
+//	scripts/rabbitmq start                    # or: docker compose up -d --wait
 //	AMQP_URL=$(scripts/rabbitmq url) go run ./examples/rabbitmq
 //
 // The active instance is killed when you press Enter; where nobody can, after a third of the work. The parts also run alone:

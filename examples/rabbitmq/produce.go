@@ -20,7 +20,7 @@ const body = "version %d of %s"
 func produce(ctx context.Context, url string) ([]message, error) {
 	conn, err := amqp.Dial(url)
 	if err != nil {
-		return nil, fmt.Errorf("no broker (set AMQP_URL; scripts/rabbitmq start, or docker compose up, gives you one): %w", err)
+		return nil, fmt.Errorf("no broker (set AMQP_URL; scripts/rabbitmq start, or docker compose up -d --wait, gives you one): %w", err)
 	}
 	defer conn.Close()
 	ch, err := conn.Channel()
@@ -67,7 +67,7 @@ func produce(ctx context.Context, url string) ([]message, error) {
 func empty(url string) error {
 	conn, err := amqp.Dial(url)
 	if err != nil {
-		return fmt.Errorf("no broker (set AMQP_URL; scripts/rabbitmq start, or docker compose up, gives you one): %w", err)
+		return fmt.Errorf("no broker (set AMQP_URL; scripts/rabbitmq start, or docker compose up -d --wait, gives you one): %w", err)
 	}
 	defer conn.Close()
 	ch, err := conn.Channel()
