@@ -126,6 +126,26 @@ func TestOpenSessionIsBounded(t *testing.T) {
 	}
 }
 
+// When as many connects hang as are made side by side, another does not wait for them longer than for itself.
+func TestOpenSessionBehindThoseThatHang(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	c := b.connect(b.factory(func(f *ibmmq.Factory) { f.ConnectTimeout = 200 * time.Millisecond }), jms.Subscription{})
+	open := b.connected()
+	b.hold("MQCONNX", false)
+	for range 6 {
+		opened := make(chan error, 1)
+		go func() {
+			_, err := c.OpenSession(t.Context())
+			opened <- err
+		}()
+		b.is(took(b, "OpenSession returns", opened), jms.ErrBusy, "in time", b.queue)
+	}
+	b.release()
+	b.soon("the late connections are closed", func() bool { return b.connected() == open })
+	b.session(c)
+}
+
 // A code of configuration says nothing when the control connection, made with the same settings, is gone: that is a loss, after which connecting
 // is tried again.
 func TestOpenSessionAfterTheControlConnectionIsGone(t *testing.T) {

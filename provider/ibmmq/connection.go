@@ -21,6 +21,10 @@ const (
 	mostProbe = 10 * time.Second
 	// closeAtOnce bounds those that are rolled back and disconnected side by side: each is a thread in IBM's client.
 	closeAtOnce = 16
+	// slotFor is how long a session may be closing before the next one begins all the same: one that hangs must not hold up those that do not.
+	slotFor = 500 * time.Millisecond
+	// roleTimeout is how long an instance whose sessions hang keeps the role at the least; else it does for ReturnDelay.
+	roleTimeout = 5 * time.Second
 	// closeTimeout bounds a Close whose context has no end.
 	closeTimeout = 30 * time.Second
 )
@@ -32,9 +36,9 @@ type connection struct {
 	capabilities jms.Capabilities
 	opening      chan struct{}
 	shutting     chan struct{}
-	targets      sync.Map // names of queues that can be sent to
-	made         time.Time
-	lastSign     atomic.Int64 // of life, since made
+	targets      sync.Map                  // names of queues that can be sent to
+	stuck        atomic.Int64              // closed sessions whose unit of work is not rolled back
+	lastSign     atomic.Pointer[time.Time] // when the last sign of life was asked for
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -42,6 +46,7 @@ type connection struct {
 	unclean  bool // something may not have ended in order: no token is left
 	role     bool // active by the lock queue
 	orderly  bool // the active instance before this one ended in order
+	worked   bool // a session was opened
 
 	done    chan struct{} // lost
 	closing chan struct{} // Close has begun
@@ -60,18 +65,20 @@ var (
 )
 
 func connect(ctx context.Context, s *settings) (*connection, error) {
+	began := time.Now()
 	k, err := dial(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	c := &connection{
-		settings: s, control: k, opening: make(chan struct{}, openAtOnce), shutting: make(chan struct{}, closeAtOnce), made: time.Now(), sessions: map[*session]struct{}{},
+		settings: s, control: k, opening: make(chan struct{}, openAtOnce), shutting: make(chan struct{}, closeAtOnce), sessions: map[*session]struct{}{},
 		done: make(chan struct{}), closing: make(chan struct{}), ended: make(chan struct{}),
 		capabilities: jms.Capabilities{
 			Broker: "IBM MQ", MaxInFlight: s.maxSessions, AtomicSends: true, RollbackInPlace: true, ReturnDelay: s.returnDelay(),
 			StableIDs: true, DeliveryCount: true,
 		},
 	}
+	c.lastSign.Store(&began)
 	go c.watch()
 	return c, nil
 }
@@ -134,9 +141,10 @@ func (c *connection) alive() bool {
 	if c.gone() != nil {
 		return false
 	}
+	asked := time.Now() // an answer may lie in the socket for as long as this process is frozen
 	err := c.control.probe(context.Background(), c.probeLimit())
 	if err == nil {
-		c.lastSign.Store(int64(time.Since(c.made)))
+		c.lastSign.Store(&asked)
 		return true
 	}
 	if c.gone() == nil {
@@ -147,10 +155,16 @@ func (c *connection) alive() bool {
 
 // confirmRole says why this is not the active instance any more, if it was one. It asks only if the last sign of life is old.
 func (c *connection) confirmRole() error {
-	if c.lockQueue == "" || time.Since(c.made)-time.Duration(c.lastSign.Load()) < staleAfter || c.alive() {
+	if c.lockQueue == "" || between(*c.lastSign.Load(), time.Now()) < staleAfter || c.alive() {
 		return nil
 	}
 	return c.gone()
+}
+
+// between is the time from then to now by the clock that has gone further: the monotonic one stands still while a Linux machine sleeps, the wall clock
+// may while a virtual one is paused, and may be set back. One that is put forward costs a probe.
+func between(then, now time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
 // OpenSession implements jms.Connection: one more transacted context.
@@ -166,11 +180,11 @@ func (c *connection) OpenSession(ctx context.Context) (jms.Session, error) {
 	c.mu.Lock()
 	late := isClosed(c.closing)
 	if !late {
-		c.sessions[s] = struct{}{}
+		c.sessions[s], c.worked = struct{}{}, true
 	}
 	c.mu.Unlock()
 	if late {
-		_ = s.Close(context.WithoutCancel(ctx))
+		_ = s.Close(ctx)
 		return nil, c.gone()
 	}
 	return s, nil
@@ -223,9 +237,13 @@ func (c *connection) close() {
 		all = append(all, s)
 	}
 	c.mu.Unlock()
+	// A call that hangs must not keep the role for ever. When ReturnDelay is over the queue manager has given back what a dead connection held; whoever
+	// is active next finds no token and the queue open, and waits for its own.
+	ctx, cancel := context.WithTimeout(context.Background(), max(c.capabilities.ReturnDelay, roleTimeout))
+	defer cancel()
 	errs := make(chan error, len(all))
 	for _, s := range all { // all at once: one whose call hangs must not keep another from giving back
-		go func() { errs <- s.Close(context.Background()) }()
+		go func() { errs <- s.Close(ctx) }()
 	}
 	var failed []error
 	for range all {
@@ -234,7 +252,8 @@ func (c *connection) close() {
 		}
 	}
 	c.mu.Lock()
-	orderly := c.role && !c.unclean && len(failed) == 0
+	// One that opened no session may have left while it waited for its predecessor's tasks: it passes on how that ended.
+	orderly := c.role && !c.unclean && len(failed) == 0 && (c.worked || c.orderly)
 	c.mu.Unlock()
 	err := c.control.end(orderly, closeTimeout)
 	if err != nil && c.Err() == nil {

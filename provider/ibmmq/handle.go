@@ -3,6 +3,7 @@ package ibmmq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
@@ -52,6 +53,7 @@ func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
+		case <-c.done:
 		case <-c.closing:
 		}
 		timer.Stop()
@@ -67,10 +69,16 @@ func (c *connection) openHandle(ctx context.Context, buffer int) (*handle, error
 
 // tryHandle connects once, bounded in time, a few side by side.
 func (c *connection) tryHandle(ctx context.Context, buffer int) (*handle, error) {
+	timer := time.NewTimer(c.connectWithin)
+	defer timer.Stop()
 	select {
 	case c.opening <- struct{}{}:
+	case <-timer.C: // those before it hang: whoever waits has other things to do
+		return nil, wrap(jms.ErrBusy, c.sub.Queue, fmt.Errorf("connecting a session: %w", errSlow))
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-c.done:
+		return nil, c.gone()
 	case <-c.closing:
 		return nil, c.gone()
 	}

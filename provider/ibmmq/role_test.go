@@ -77,6 +77,70 @@ func TestOrderlyEndLeavesAToken(t *testing.T) {
 	}
 }
 
+// An instance that ended before it had opened a session may have been waiting for the tasks of the one before it: it passes on how that ended.
+func TestInstanceThatDidNotWorkPassesOn(t *testing.T) {
+	for name, ordered := range map[string]bool{"in order": true, "by a broken connection": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.needsControls()
+			first := b.active("A")
+			b.session(first)
+			if ordered {
+				if err := first.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				b.breakName("A", true)
+			}
+			for _, waits := range []string{"B", "C"} {
+				if err := b.active(waits).Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := b.orderly(b.active("D")); got != ordered {
+				t.Errorf("EndedInOrder = %t, want %t", got, ordered)
+			}
+		})
+	}
+}
+
+// One session whose call hangs while the control connection lives does not keep the role for ever: nobody would read. It is kept while the queue
+// manager may still need to notice, and no token is left.
+func TestRoleIsGivenUpPastASessionThatHangs(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	b.send(b.queue, "1", "2")
+	first := b.active("A")
+	s := b.session(first)
+	b.receive(s)
+	b.hold("MQCMIT", false)
+	commit := make(chan error, 1)
+	go func() { commit <- s.Commit(context.Background()) }()
+	b.soon("the commit hangs", func() bool { return b.held() == 1 })
+	closed := make(chan error, 1)
+	go func() { closed <- first.Close(context.Background()) }()
+	standby := b.contender("B")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := standby.(jms.Elector).AwaitActive(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("AwaitActive = %v before the queue manager could notice", err)
+	}
+	if err := standby.(jms.Elector).AwaitActive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.orderly(standby) {
+		t.Error("the standby was told that the first one ended in order")
+	}
+	if clean, err := standby.(jms.CleanStarter).CleanStart(t.Context()); err != nil || clean {
+		t.Errorf("CleanStart = %t, %v while the commit is out", clean, err)
+	}
+	b.is(took(b, "Close returns", closed), jms.ErrSessionLost, "close")
+	b.release()
+	if err := took(b, "the commit returns", commit); err != nil {
+		t.Errorf("the commit = %v", err)
+	}
+}
+
 // H5: the connection that holds the lock breaks. Done tells within two probes, nothing can be committed any more, and Close rolls
 // everything back while the standby is active already.
 func TestLostRole(t *testing.T) {

@@ -27,10 +27,16 @@ type session struct {
 	dead    error // the sentinel after which only Close may follow
 	unclean bool  // it was lost: what it held may still be locked
 	tainted bool  // a message is in the unit of work that must not be committed
+	partial int   // how many messages in a row had properties that could not be told
 }
 
 // mostRounds bounds how often one Receive begins anew at once, for a reason that should pass by itself.
 const mostRounds = 20
+
+// mostUnreadable is how often in a row a session receives a message anew whose properties cannot be told.
+const mostUnreadable = 3
+
+var errStuck = errors.New("a closed session still holds a message, because its unit of work cannot be rolled back")
 
 var errHolds = errors.New("ibmmq: the session holds a message: commit it or roll it back before the next Receive")
 
@@ -113,6 +119,9 @@ func (s *session) slice(ctx context.Context) (m *jms.Message, again bool, err er
 	if s.held {
 		return nil, false, errHolds
 	}
+	if s.c.stuck.Load() > 0 { // what comes now may be a later message of the same key
+		return nil, false, wrap(jms.ErrBusy, s.c.sub.Queue, errStuck)
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, false, err
 	}
@@ -130,16 +139,31 @@ func (s *session) slice(ctx context.Context) (m *jms.Message, again bool, err er
 		return nil, false, nil
 	}
 	if m, err = s.message(msg); err == nil {
-		s.held = true
+		s.held, s.partial = true, 0
 		return m, false, nil
+	}
+	var e *ReasonError
+	if errors.As(err, &e) {
+		switch e.class() {
+		case classConnection, classStopping:
+			return nil, false, s.end(s.c.lost(e))
+		}
 	}
 	if back := s.back(); back != nil {
 		return nil, false, back
 	}
-	if errors.Is(err, errHandle) {
+	switch {
+	case errors.Is(err, errHandle):
+		return nil, true, nil
+	case e != nil && e.class() == classBusy:
+		return nil, false, wrap(jms.ErrBusy, s.c.sub.Queue, err)
+	}
+	if s.partial++; s.partial <= mostUnreadable {
 		return nil, true, nil
 	}
-	return nil, false, fmt.Errorf("ibmmq: queue %q: %w", s.c.sub.Queue, err)
+	s.partial = 0
+	// A task that sees a part of the properties takes the others for absent, and so does the key.
+	return nil, false, wrap(jms.ErrConfig, s.c.sub.Queue, fmt.Errorf("the message at the head of the queue, ID %s, cannot be passed over without breaking the order: move it by hand: %w", msg.GetJMSMessageID(), err))
 }
 
 // receiveFailed sorts a failed MQGET. Whatever it was but a broken connection, a message may be in the unit of work (a warning
