@@ -110,11 +110,13 @@ func handleOf(ctx jms20subset.JMSContext) (int64, bool) {
 type seen struct {
 	md         *mqi.MQMD // the message's own; nobody else uses it afterwards
 	properties map[string]any
+	err        error // which properties there are cannot be told
 }
 
 // look runs within MQGET on the goroutine of Receive, while mq-golang-jms20 holds the lock of the context.
 func (h *handle) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
-	h.seen = &seen{md: md, properties: inquire(&gmo.MsgHandle)}
+	properties, err := inquire(&gmo.MsgHandle)
+	h.seen = &seen{md: md, properties: properties, err: err}
 }
 
 // addBytes runs within MQPUT1 on the goroutine of Commit: mq-golang-jms20 has no setter for byte properties.

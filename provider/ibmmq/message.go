@@ -38,8 +38,9 @@ const mostProperties = 10_000
 // errHandle says that a message handle was deleted early: the message must be received again.
 var errHandle = errors.New("the message's properties were deleted while they were read (mq-golang-jms20 issue 79)")
 
-// inquire reads all properties of a message handle. One that cannot be read is an error that wraps jms.ErrUnreadable.
-func inquire(handle *mqi.MQMessageHandle) map[string]any {
+// inquire reads all properties of a message handle. One that cannot be read is an error that wraps jms.ErrUnreadable; when it cannot be told which
+// there are, that is the error of the inquiry.
+func inquire(handle *mqi.MQMessageHandle) (map[string]any, error) {
 	all := make(map[string]any, 8)
 	impo, pd := mqi.NewMQIMPO(), mqi.NewMQPD()
 	impo.Options = mqi.MQIMPO_CONVERT_VALUE | mqi.MQIMPO_INQ_FIRST
@@ -51,14 +52,22 @@ func inquire(handle *mqi.MQMessageHandle) map[string]any {
 			continue
 		}
 		if codeOf(err) == int(mqi.MQRC_PROPERTY_NOT_AVAILABLE) { // no more of them
-			break
+			return all, nil
 		}
-		if _, again := all[impo.ReturnedName]; again || impo.ReturnedName == "" {
-			break // the inquiry does not get past it
+		if codeOf(err) == mqi2460 {
+			return nil, errHandle
+		}
+		if _, again := all[impo.ReturnedName]; again || impo.ReturnedName == "" { // the inquiry does not get past it
+			return nil, unreadable(err)
 		}
 		all[impo.ReturnedName] = fmt.Errorf("%w: ibmmq: property %q: %w", jms.ErrUnreadable, impo.ReturnedName, failure("MQINQMP", impo.ReturnedName, err))
 	}
-	return all
+	return nil, fmt.Errorf("%w: more than %d properties", jms.ErrUnreadable, mostProperties)
+}
+
+// unreadable says that nobody knows which properties a message has.
+func unreadable(err error) error {
+	return fmt.Errorf("%w: %w", jms.ErrUnreadable, failure("MQINQMP", "the properties", err))
 }
 
 // plain is a property's value in the types of package jms.
@@ -102,6 +111,9 @@ func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
 		}
 	}
 	s.handle.seen = nil
+	if found.err != nil {
+		return nil, found.err
+	}
 	md := found.md
 	m.Properties = found.properties
 	m.Persistent = md.Persistence == mqi.MQPER_PERSISTENT
@@ -199,7 +211,7 @@ func fallback(from jms20subset.Message) (*seen, error) {
 		if codeOf(ex) == mqi2460 {
 			return nil, errHandle
 		}
-		return nil, failure("MQINQMP", "the properties", ex)
+		return nil, fmt.Errorf("%w (without the trace hook one property of more than 1,024 bytes is enough: pass your functions through ibmmq.TraceFuncs)", unreadable(ex))
 	}
 	for _, name := range names {
 		value, err := textProperty(from, name)
