@@ -35,7 +35,8 @@ type Config struct {
 	// alone as far as that can be waited for, and one that a new process receives with more than two beyond it is given up as
 	// Retry.OnExhausted says (where that would hold its key, the run ends). 0: off, the default. The count rises for everything that a dying process, a lost
 	// connection, a Stop or a MaxHold gives back: set it well above what those can add before a message is settled, or an innocent one may be
-	// given up after a restart. It needs a broker that counts deliveries; one that sends ahead (RabbitMQ) is refused.
+	// given up after a restart. It needs a broker that counts deliveries: without (RabbitMQ's classic queues) it has no effect, and a warning says so. A
+	// broker that counts what it only sent ahead (RabbitMQ's quorum queues) is refused.
 	MaxDeliveries int
 	// OnKeyError is for messages whose key cannot be extracted. Default ActionAuto: dead-letter, else stop.
 	OnKeyError Action
@@ -43,13 +44,14 @@ type Config struct {
 	OnEmptyKey EmptyKey
 	// SingleActiveConsumer lets one instance read and the others wait. Default false. It is needed as soon as a second process may read
 	// the queue, also for the moment of a rolling deploy: without it order holds only within one process. A process that stood still for 2 s or more (frozen,
-	// or its machine paused) then starts no task for 3 s, in which the broker's client can notice that another instance has taken over.
+	// or its machine paused) then starts no task and reads nothing for 3 s, in which the broker's client can notice that another instance has taken over.
 	SingleActiveConsumer bool
 	// ReturnDelay is how long after a loss a message may still be locked by the broker; reading waits so long. 0: what the provider says. It is
 	// logged at Start.
 	ReturnDelay time.Duration
 	// MaxHold is how long a message may be held before it is given back and received anew, because the broker would take it away or
-	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it, and TakeoverDelay must be shorter.
+	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it, and TakeoverDelay must be shorter. Where message IDs are not
+	// stable (RabbitMQ) neither may all pauses of Retry together, unless it holds the key in the end: Start fails with jms.ErrConfig.
 	MaxHold time.Duration
 	// TakeoverDelay is how long a new active instance waits before its first task, so that tasks of its predecessor have ended and
 	// what it held is back; it does not wait if the broker knows that the predecessor ended in order. 0, the default: only for the return
