@@ -44,6 +44,10 @@ func (rd *reader) place(h held) bool {
 	h.past = m.memory.recall(m.stableID(&h))
 	m.extracting.Store(h.receivedAt.UnixNano())
 	key, err := extractKey(m.key, msg)
+	h.key = key
+	if rd.tooLate(&h) {
+		return false
+	}
 	if err == nil && key == "" && m.cfg.OnEmptyKey == EmptyKeyError {
 		err = errors.New("the key is empty")
 	}
@@ -52,9 +56,11 @@ func (rd *reader) place(h held) bool {
 		return rd.admitWithoutKey(h, err)
 	}
 	rd.r.rereads = 0
-	h.key = key
 	if m.observed {
 		m.tell(func(e *Events) func(MessageEvent) { return e.Received }, MessageEvent{Delivery: m.overDelivery(&h)})
+		if rd.tooLate(&h) {
+			return false
+		}
 	}
 	m.extracting.Store(0)
 	if m.cfg.MaxDeliveries > 0 && msg.DeliveryCount <= m.cfg.MaxDeliveries {
@@ -72,6 +78,18 @@ func (rd *reader) place(h held) bool {
 		}
 	}
 	m.d.Add(key, h, len(msg.Body))
+	return true
+}
+
+// tooLate says that the link was lost while the user's code had the message: it comes again, and joins no queue any more. If that code took longer
+// than CallTimeout the run may even have ended, with everything that could take it out of one.
+func (rd *reader) tooLate(h *held) bool {
+	if !rd.l.lost.Load() {
+		return false
+	}
+	rd.r.m.extracting.Store(0)
+	rd.r.m.gone(h)
+	rd.r.m.d.Cancel()
 	return true
 }
 

@@ -1,6 +1,7 @@
 package keyseq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -12,7 +13,8 @@ import (
 // A manager is not live when its run has failed. While it reads it is not when its supervising goroutine, which wakes every second, has not come round
 // for four times CallTimeout and DrainTimeout (150 s with the defaults): something that bounds every wait of its own is waiting for ever, which may be an
 // event func of yours. Nor is it when the reader has been in the KeyExtractor, or in an event func, for four times CallTimeout. A Receive that does
-// not return is no reason: its connection is given up after CallTimeout and made anew. Being connected is not asked for, since a
+// not return is no reason: its connection is given up after CallTimeout and made anew. A run that cannot end because of a call, or after a failure a task, that
+// does not return is not live from when Stop or Run have said so: Start returns ErrStopping until it has. Being connected is not asked for, since a
 // restart mends no broker; nor are slow or failing keys, since others go on. How much waits at the broker is not known here: watch
 // the depth of the queue there.
 func (m *SequenceManager) Live() error {
@@ -23,6 +25,11 @@ func (m *SequenceManager) Live() error {
 		return fmt.Errorf("keyseq: queue %q: the run has failed: %w", m.queue, err)
 	}
 	r := m.current.Load()
+	if r != nil {
+		if err := r.lingers(); err != nil {
+			return err
+		}
+	}
 	if r == nil || state != StateActive && state != StateUnconfirmed {
 		return nil
 	}
@@ -45,6 +52,19 @@ func (m *SequenceManager) Ready() error {
 		return fmt.Errorf("keyseq: queue %q: %v: %w", m.queue, state, why)
 	}
 	return fmt.Errorf("keyseq: queue %q: %v", m.queue, state)
+}
+
+var errLingers = errors.New("the run has ended but for a call to the broker, or a task, that does not return")
+
+// lingers says that a run cannot end, as Stop and Run have told their callers.
+func (r *run) lingers() error {
+	select {
+	case <-r.stalled:
+	case <-r.overdue:
+	default:
+		return nil
+	}
+	return fmt.Errorf("keyseq: queue %q: %w: %w", r.m.queue, errLingers, cmp.Or(r.result(), ErrDrainTimeout))
 }
 
 // motionless is for how many CallTimeouts supervise may stay away.

@@ -8,7 +8,8 @@ import (
 
 // Run reads until ctx ends, then shuts down within DrainTimeout and returns nil, or ErrDrainTimeout if something had to be cancelled. It connects and
 // reconnects for ever. Only a wrong configuration (jms.ErrConfig), StopAll and an ActionStop end it with an error of their own; Stop and
-// Shutdown end it with nil. The values of ctx are those of the tasks' contexts, its end is not theirs. ErrRunning, ErrStopping and ErrInCallback
+// Shutdown end it with nil. A call to the broker that does not return, and after a failure a task, keeps Run no longer than Stop: see there; the error then
+// wraps ErrDrainTimeout too, and Done tells the end. The values of ctx are those of the tasks' contexts, its end is not theirs. ErrRunning, ErrStopping and ErrInCallback
 // are returned at once.
 func (m *SequenceManager) Run(ctx context.Context) error {
 	r, err := m.begin(ctx)
@@ -18,6 +19,10 @@ func (m *SequenceManager) Run(ctx context.Context) error {
 	go r.supervise(m.takeKept(ctx))
 	select {
 	case <-r.ended:
+		return r.result()
+	case <-r.stalled:
+		return r.result()
+	case <-r.overdue:
 		return r.result()
 	case <-ctx.Done():
 	}

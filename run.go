@@ -25,6 +25,7 @@ type run struct {
 
 	stalled   chan struct{} // closed when nothing is left but calls that do not return, on a link that is closed
 	stallOnce sync.Once
+	overdue   chan struct{} // closed when it has failed, and tasks run on that were cancelled
 
 	lastRound atomic.Int64 // when supervise last came round, for Live
 
@@ -51,7 +52,7 @@ type run struct {
 }
 
 func (m *SequenceManager) newRun(values context.Context) *run {
-	r := &run{m: m, values: context.WithoutCancel(values), bell: make(chan struct{}, 1), up: make(chan struct{}), ended: make(chan struct{}), stalled: make(chan struct{})}
+	r := &run{m: m, values: context.WithoutCancel(values), bell: make(chan struct{}, 1), up: make(chan struct{}), ended: make(chan struct{}), stalled: make(chan struct{}), overdue: make(chan struct{})}
 	if m.cfg.SingleActiveConsumer {
 		r.pulse = &pulse{}
 	}

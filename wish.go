@@ -1,6 +1,10 @@
 package keyseq
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // What is wanted of a run, in rising order.
 const (
@@ -39,10 +43,22 @@ func (r *run) fail(err error) {
 	r.mu.Lock()
 	if r.failure == nil {
 		r.failure = err
-		r.late = time.AfterFunc(r.m.cfg.DrainTimeout, func() { r.wish(wishAbort) })
+		r.late = time.AfterFunc(r.m.cfg.DrainTimeout, r.abortFailed)
 	}
 	r.mu.Unlock()
 	r.wish(wishShutdown)
+}
+
+// abortFailed cancels what runs when a run that has failed does not end. A task that is deaf to it must not keep Run from telling why.
+func (r *run) abortFailed() {
+	r.wish(wishAbort)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = time.AfterFunc(cancelGrace, func() {
+		if len(r.runningKeys()) > 0 {
+			close(r.overdue)
+		}
+	})
 }
 
 func (r *run) err() error {
@@ -55,10 +71,10 @@ func (r *run) err() error {
 func (r *run) result() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failure != nil {
-		return r.failure
+	if r.failure != nil && r.undone != nil {
+		return fmt.Errorf("%w; %w", r.failure, r.undone)
 	}
-	return r.undone
+	return cmp.Or(r.failure, r.undone)
 }
 
 // orderly says what was not settled or given back in time.
