@@ -64,6 +64,10 @@ func (rd *reader) read() {
 	defer m.readerID.CompareAndSwap(id, 0) // a later reader may have taken the place of one that did not return
 	failures := 0
 	for rd.ctx.Err() == nil {
+		if rd.r.pulse != nil && rd.r.pulse.frozen(time.Now()) {
+			rd.thaw()
+			continue
+		}
 		if !m.d.Reserve() {
 			select {
 			case <-m.d.Room():
@@ -99,6 +103,13 @@ func (rd *reader) read() {
 			return
 		}
 	}
+}
+
+// thaw waits until tasks start again, and those that were put off are ready: what is read meanwhile would find no worker, and fill the window.
+func (rd *reader) thaw() {
+	for sleep(rd.ctx, beatEvery) && rd.r.pulse.frozen(time.Now()) {
+	}
+	sleep(rd.ctx, beatEvery)
 }
 
 // noSession handles that there is no session to receive with; false ends the reader.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/keyseq/keyseq"
@@ -79,10 +80,32 @@ func TestH06_AThawedInstanceGoesOn(t *testing.T) {
 		if wait := next(); wait < 3*time.Second || wait > 5*time.Second {
 			r.Errorf("after the freeze a task waits for %v, want 3 s and a little", wait)
 		}
+		time.Sleep(time.Second)
 		if wait := next(); wait != 0 {
 			r.Errorf("later a task waits for %v", wait)
 		}
 	}, single)
+}
+
+// H6, R1.24: while no task may start, nothing is read, and no session is opened for it: where each costs a connection, a freeze would be followed by
+// a storm of hundreds.
+func TestH06_AThawedInstanceReadsNoFurther(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.slowOpens(nil)
+		r.interleaved(800, 1)
+		m := r.standingBy("A", 0, sleepy(250*time.Millisecond), wide(10, 1000)).start()
+		r.slowly("it works", func() bool { return m.Snapshot().Committed > 50 })
+		before := r.spy.opened()
+		for range 3 {
+			keyseq.StandStill(m.SequenceManager, 10*time.Second, false)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+		}
+		if got := r.spy.opened(); got > before+openAtOnce {
+			r.Errorf("%d sessions were opened, %d of them after the process stood still; want at most %d", got, got-before, openAtOnce)
+		}
+		r.drainedSlowly()
+	}, memory.LikeIBMMQ(), single)
 }
 
 // frozenEnv makes the test program a process that is to be frozen.

@@ -127,6 +127,7 @@ const (
 	turnNone turnKind = iota
 	turnDone
 	turnAgain
+	turnNotYet
 	turnLeft
 	turnStay
 )
@@ -136,6 +137,9 @@ func Done() Turn { return Turn{kind: turnDone} }
 
 // Again says to run the same item again after the pause; its key waits, its worker does not.
 func Again(pause time.Duration) Turn { return Turn{turnAgain, pause} }
+
+// NotYet is Again for an item that has not been tried: its key counts as before. See Limits.Fresh.
+func NotYet(pause time.Duration) Turn { return Turn{turnNotYet, pause} }
 
 // Left says that the item is gone without being settled. Its key is blocked and reported by Leaving.
 func Left() Turn { return Turn{kind: turnLeft} }
@@ -149,8 +153,8 @@ func (d *Dispatcher[T, W]) finish(k *Key[T], t Turn) {
 		d.room.fresh--
 	}
 	switch t.kind {
-	case turnAgain:
-		if k.tries < math.MaxUint16 {
+	case turnAgain, turnNotYet:
+		if t.kind == turnAgain && k.tries < math.MaxUint16 {
 			k.tries++
 		}
 		d.round.leave(k)

@@ -2,6 +2,7 @@ package keyqueue_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,34 @@ func TestKeysThatAreRetriedAreNotFresh(t *testing.T) {
 				}
 			}
 		}
+		b.empty()
+	})
+}
+
+// A key whose head is put off without being tried counts as before when it is ready again: a moment in which nothing may start must not fill the window.
+func TestAKeyThatIsPutOffStaysFresh(t *testing.T) {
+	var on atomic.Bool
+	inBubble(t, 2, func(*worker, *queue, *item) keyqueue.Turn {
+		if !on.Load() {
+			return keyqueue.NotYet(time.Second)
+		}
+		time.Sleep(time.Minute)
+		return keyqueue.Done()
+	}, func(b *bed) {
+		b.SetLimits(keyqueue.Limits{Items: 100, Bytes: 1 << 20, Fresh: 3})
+		b.add("a", "b", "c")
+		b.wait()
+		on.Store(true)
+		time.Sleep(2 * time.Second)
+		b.wait()
+		if s := b.Stats(); s.Running != 2 || s.Ready != 1 {
+			b.Fatalf("%+v: want two keys running and one ready", s)
+		}
+		if b.Reserve() {
+			b.Error("there is room for more fresh keys than the limit")
+			b.Cancel()
+		}
+		time.Sleep(10 * time.Minute)
 		b.empty()
 	})
 }
