@@ -61,7 +61,7 @@ func (r *run) afterThaw() keyqueue.Turn {
 	if r.draining.Load() {
 		return keyqueue.Stay()
 	}
-	return keyqueue.Again(beatEvery)
+	return keyqueue.NotYet(beatEvery)
 }
 
 func (m *SequenceManager) newAttempt(r *run, h *held) *attempt {
@@ -160,14 +160,14 @@ func (r *run) exhausted(w *worker, h *held, a *attempt, err error) keyqueue.Turn
 // hold keeps the key waiting for a message that would be given up. It is said at the first such attempt and at every tenth.
 func (r *run) hold(h *held, a *attempt, err error) keyqueue.Turn {
 	m := r.m
-	if over := h.attempts() - 1 - max(m.cfg.Retry.MaxRetries, 0); over <= 0 || over%10 == 0 {
+	if over := h.failures() - 1 - max(m.cfg.Retry.MaxRetries, 0); over <= 0 || over%10 == 0 {
 		m.log.Warn("a message that would be given up holds its key and is tried again: mend what fails, or set DeadLetterQueue or another OnExhausted",
 			"queue", m.queue, "key", h.key, "message", h.msg.ID, "attempts", h.attempts(), "on_exhausted", m.cfg.Retry.OnExhausted.String(), "error", err)
 	}
 	past := *h.past
 	past.undeliverable = verdictOf(err).kind == verdictDeadLetter
 	m.d.Update(func() { h.past = &past })
-	return r.retry(h, a, err, m.pause(m.cfg.Retry.Backoff, h.attempts()))
+	return r.retry(h, a, err, m.pause(m.cfg.Retry.Backoff, h.failures()))
 }
 
 // retry leaves the message where it is until its next attempt. While the run is draining it goes back instead.
@@ -186,7 +186,7 @@ func (r *run) retry(h *held, a *attempt, err error, pause time.Duration) keyqueu
 
 // gone ends the turn of a message whose link is lost: the broker has it back, or will have. The loss was served when it was noticed.
 func (m *SequenceManager) gone(h *held) keyqueue.Turn {
-	m.memory.remember(m.stableID(h), h.past)
+	m.rememberUnsettled(h, h.pending, h.session.link.cause())
 	if p := h.pending; p != nil && p.kind == settleCommit {
 		m.onError(nil, p.attempt, fmt.Errorf("keyseq: queue %q, key %q: %w: %w", m.queue, h.key, jms.ErrRolledBack, h.session.link.cause()), true)
 	}
@@ -201,6 +201,16 @@ func (m *SequenceManager) onError(r *run, a *attempt, err error, performed bool)
 		values = r.values
 	}
 	m.guard("OnMessageError", func() { m.listener.OnMessageError(values, &a.Delivery, err, performed) })
+}
+
+// rememberUnsettled keeps the attempts of a message that leaves unsettled; s is what was to become of it, nil: nothing yet. Where its task was done, that was an
+// attempt.
+func (m *SequenceManager) rememberUnsettled(h *held, s *settlement, err error) {
+	past := h.past
+	if s != nil && s.kind == settleCommit {
+		past = h.unsettledOnce(err)
+	}
+	m.memory.remember(m.stableID(h), past)
 }
 
 // stableID is the message's ID if it means something after a redelivery.

@@ -51,7 +51,7 @@ type Config struct {
 	ReturnDelay time.Duration
 	// MaxHold is how long a message may be held before it is given back and received anew, because the broker would take it away or
 	// keep its log. 0: what the provider says. Neither TaskTimeout nor a Backoff may exceed it, and TakeoverDelay must be shorter. Where message IDs are not
-	// stable (RabbitMQ) neither may all pauses of Retry together, unless it holds the key in the end: Start fails with jms.ErrConfig.
+	// stable (RabbitMQ) neither may all pauses of Retry together, unless in the end the key is held: Start fails with jms.ErrConfig.
 	MaxHold time.Duration
 	// TakeoverDelay is how long a new active instance waits before its first task, so that tasks of its predecessor have ended and
 	// what it held is back; it does not wait if the broker knows that the predecessor ended in order. 0, the default: only for the return

@@ -16,8 +16,9 @@ type Delivery struct {
 	*Message
 	// Queue is where it came from, Key what the KeyExtractor made of it.
 	Queue, Key string
-	// Attempt counts from 1 what the task has seen of this message. Attempts that the manager interrupted do not count. They survive
-	// a redelivery while the process lives, where the provider's message IDs are stable.
+	// Attempt counts from 1 what the task has seen of this message, also attempts whose commit was rolled back or is in doubt, which use up no
+	// retry. Attempts that the manager interrupted do not count. They survive a redelivery while the process lives, where the provider's message IDs
+	// are stable; elsewhere the count begins anew.
 	Attempt int
 	// Epoch grows with every activation of an instance, across processes as far as their clocks agree (it is made of the wall clock's
 	// nanoseconds). A store that remembers the highest epoch it has seen of a key can refuse a late writer that was frozen.

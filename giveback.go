@@ -93,7 +93,7 @@ func (r *run) giveBack() {
 func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 	m, s := r.m, h.session
 	r.lastRound.Store(time.Now().UnixNano()) // each may take CallTimeout
-	m.memory.remember(m.stableID(h), h.past)
+	m.rememberUnsettled(h, h.pending, jms.ErrRolledBack)
 	m.rareCallback(func() {
 		if p := h.pending; p != nil && p.kind == settleCommit {
 			m.onError(r, p.attempt, fmt.Errorf("keyseq: queue %q, key %q: given back before it could be settled: %w", m.queue, h.key, jms.ErrRolledBack), true)

@@ -21,22 +21,31 @@ type held struct {
 	msg        *Message
 	session    *session
 	receivedAt time.Time
-	past       *history    // nil: no attempt has failed
+	past       *history    // nil: no attempt has failed, and no settlement of one
 	pending    *settlement // what is to be done instead of an attempt: a settlement to be repeated, or of a message without a key
 }
 
-// history is what is known of a message's failed attempts.
+// history is what is known of a message's attempts that did not settle it.
 type history struct {
-	failures      int
+	seen          int // attempts that the task has seen to their end
+	failures      int // those of them that failed: only these use up retries
 	first, last   time.Time
 	err           error
 	text          string // the first line of what err says; its method is the user's and must not be called under a lock
-	refused       bool   // err is of a settlement that was refused, not of an attempt
+	refused       bool   // err is of a settlement, not of an attempt
 	undeliverable bool   // it was to be dead-lettered, and no dead-letter queue is known
 }
 
 // attempts is how many attempts the task has seen.
 func (h *held) attempts() int {
+	if h.past == nil {
+		return 0
+	}
+	return h.past.seen
+}
+
+// failures is how many of them have failed.
+func (h *held) failures() int {
 	if h.past == nil {
 		return 0
 	}
@@ -53,10 +62,18 @@ func (h *held) overdue() bool {
 // failedOnce returns the history with one more failure; the old one is not changed, for others may be reading it.
 func (h *held) failedOnce(err error) *history {
 	now := time.Now()
-	next := &history{failures: 1, first: now, last: now, err: err, text: firstLine(err)}
+	next := &history{seen: 1, failures: 1, first: now, last: now, err: err, text: firstLine(err)}
 	if h.past != nil {
-		next.failures, next.first = h.past.failures+1, h.past.first
+		next.seen, next.failures, next.first = h.past.seen+1, h.past.failures+1, h.past.first
 	}
+	return next
+}
+
+// unsettledOnce returns the history with one more attempt whose task was done and whose message left unsettled: seen, and no failure of the task.
+func (h *held) unsettledOnce(err error) *history {
+	next := h.failedOnce(err)
+	next.failures--
+	next.refused = true
 	return next
 }
 
@@ -82,7 +99,7 @@ func (a *attemptMemory) remember(id string, past *history) {
 		a.byID = map[string]*history{}
 	}
 	known, again := a.byID[id]
-	if again && known.failures > past.failures { // a copy that the broker sent while the one before it was still tried
+	if again && known.seen > past.seen { // a copy that the broker sent while the one before it was still tried
 		return
 	}
 	if !again {

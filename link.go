@@ -86,11 +86,6 @@ func (m *SequenceManager) agree(ctx context.Context, l *link) error {
 	if m.cfg.MaxHold > 0 {
 		l.maxHold = m.cfg.MaxHold
 	}
-	if l.maxHold > 0 {
-		if err := configFailure(m.cfg.checkHold(l.maxHold)); err != nil {
-			return fmt.Errorf("keyseq: queue %q: %w", m.queue, err)
-		}
-	}
 	l.maxInFlight = m.cfg.MaxInFlight
 	if l.maxInFlight == 0 || l.caps.MaxInFlight > 0 && l.maxInFlight > l.caps.MaxInFlight {
 		l.maxInFlight = l.caps.MaxInFlight
@@ -130,12 +125,37 @@ func (m *SequenceManager) agree(ctx context.Context, l *link) error {
 	if field, needed := m.cfg.deadLettering(); needed && dead == "" {
 		return fmt.Errorf("keyseq: queue %q: %w", m.queue, configFailure([]error{&ConfigError{field, "is ActionDeadLetter, but no dead-letter queue is known: set DeadLetterQueue, or a backout queue at the broker"}}))
 	}
+	if err := m.checkHold(l); err != nil {
+		return fmt.Errorf("keyseq: queue %q: %w", m.queue, err)
+	}
 	if checker, ok := l.conn.(jms.QueueChecker); ok && dead != "" {
 		if err := boundedErr(ctx, m.cfg.CallTimeout, func(ctx context.Context) error { return checker.CheckQueue(ctx, dead) }); err != nil {
 			return fmt.Errorf("keyseq: queue %q: dead-letter queue %q cannot be used: %w", m.queue, dead, err)
 		}
 	}
 	return nil
+}
+
+// checkHold refuses settings that hold a message longer than a link allows. What has passed once does again: the luck of a Backoff with jitter must not
+// end a run at a reconnect.
+func (m *SequenceManager) checkHold(l *link) error {
+	m.mu.Lock()
+	passed := m.passedHold
+	m.mu.Unlock()
+	if l.maxHold == passed { // 0: no limit
+		return nil
+	}
+	errs := m.cfg.checkHold(l.maxHold)
+	held := m.cfg.Retry.OnExhausted == ActionHold || m.cfg.Retry.OnExhausted == ActionAuto && m.deadLetterQueue(l) == ""
+	if len(errs) == 0 && !l.caps.StableIDs && !held {
+		errs = m.checkRetries(l.maxHold)
+	}
+	if len(errs) == 0 {
+		m.mu.Lock()
+		m.passedHold = l.maxHold
+		m.mu.Unlock()
+	}
+	return configFailure(errs)
 }
 
 func (m *SequenceManager) deadLetterQueue(l *link) string {

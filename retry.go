@@ -1,6 +1,7 @@
 package keyseq
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -32,6 +33,34 @@ func (m *SequenceManager) pause(backoff Backoff, n int) time.Duration {
 	pause := pauseInstead
 	m.guard("Backoff", func() { pause = backoff(n) })
 	return pause
+}
+
+// checkRetries says whether the pauses of a message that always fails would outlast hold where a message that was given back is not known again: its
+// attempts would begin anew each time, and it would never be given up.
+func (m *SequenceManager) checkRetries(hold time.Duration) []error {
+	retry := m.cfg.Retry
+	if retry.MaxRetries == Unlimited {
+		return nil
+	}
+	// Of a pause with jitter the longest of a few counts, so that it is hardly a matter of luck; the last that is looked at stands for all beyond.
+	const looks, far = 8, 64
+	var sum, pause time.Duration
+	for n := 1; n <= retry.MaxRetries && sum <= hold; n++ {
+		if n > far {
+			sum += pause * time.Duration(min(int64(retry.MaxRetries-far), int64(hold/max(pause, 1))+1))
+			break
+		}
+		pause = 0
+		for range looks {
+			pause = max(pause, m.pause(retry.Backoff, n))
+		}
+		sum += pause
+	}
+	if sum <= hold {
+		return nil
+	}
+	return []error{&ConfigError{"Retry", fmt.Sprintf("pauses longer than MaxHold %v before its %d retries are over: the message would be given back meanwhile, and this broker's message IDs do not "+
+		"tell that it was tried before, so its attempts would begin anew and it would never be given up; lower MaxRetries, shorten the pauses, use ActionHold, or lengthen what the broker allows", hold, retry.MaxRetries)}}
 }
 
 // FixedBackoff always pauses for d.

@@ -48,6 +48,8 @@ type SequenceManager struct {
 	losing    int           // lost sessions that are being closed
 	everRead  bool
 	epoch     uint64
+
+	passedHold time.Duration // the MaxHold of a link that the settings have passed: see checkHold
 }
 
 type counters struct {

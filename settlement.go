@@ -81,11 +81,11 @@ func (r *run) settled(w *worker, h *held, s *settlement) keyqueue.Turn {
 // blocked from this moment; the run gives back the rest of it (see giveback.go).
 func (r *run) unsettled(w *worker, h *held, s *settlement, err error) keyqueue.Turn {
 	m, l := r.m, h.session.link
-	m.memory.remember(m.stableID(h), h.past)
 	doubt := doubtOf(err)
 	if l.lost.Load() && s.tries == 0 { // it was never sent
 		doubt = fmt.Errorf("%w: %w", jms.ErrRolledBack, err)
 	}
+	m.rememberUnsettled(h, s, doubt)
 	lost := !backAlready(err)
 	if errors.Is(err, jms.ErrConnectionLost) {
 		r.linkLost(l, err)

@@ -164,7 +164,7 @@ func (m *SequenceManager) report(v keyView, running map[*Message]inTask, now tim
 		switch {
 		case p.refused && h.pending != nil:
 			what = h.pending.kind.String() + " refused"
-		case p.failures == 0:
+		case p.refused:
 			what = "settlement failed"
 		}
 		parts = append(parts, fmt.Sprintf("%s %s ago: %s", what, spoken(now.Sub(p.last)), p.text))
