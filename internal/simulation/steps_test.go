@@ -44,13 +44,15 @@ func (w *world) do(st step) {
 	case commitHangs:
 		// What a policy has settled the audit knows from its event, which comes with the reply; what a task wanted to settle it knows before.
 		policy := w.s.verdicts > 0 || w.s.maxRetries >= 0 || w.s.deliveries > 0 || w.s.keyErrors > 0
-		w.fault(memory.CallCommit, fault{after: st.n%2 == 0 && !policy, hang: time.Duration(st.n%20) * time.Second})
+		w.fault(memory.CallCommit, fault{after: st.n%2 == 0 && !policy, hang: st.hang()})
 	case receiveHangs:
-		w.fault(memory.CallReceive, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		w.fault(memory.CallReceive, fault{after: st.n%2 == 0, hang: st.hang()})
 	case rollbackFails:
 		w.fault(memory.CallRollback, fault{err: []error{jms.ErrSessionLost, jms.ErrRolledBack, jms.ErrConnectionLost}[st.n%3]})
 	case rollbackHangs:
-		w.fault(memory.CallRollback, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		for range 1 + st.n/7%3 {
+			w.fault(memory.CallRollback, fault{after: st.n%2 == 0, hang: st.hang()})
+		}
 	case openBusy:
 		w.fault(memory.CallOpenSession, fault{err: jms.ErrBusy})
 	case connectFails:
@@ -76,17 +78,19 @@ func (w *world) do(st step) {
 			}
 		}
 	case connectHangs:
-		w.fault(memory.CallConnect, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		w.fault(memory.CallConnect, fault{after: st.n%2 == 0, hang: st.hang()})
 	case awaitHangs:
-		w.fault(memory.CallAwaitActive, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		w.fault(memory.CallAwaitActive, fault{after: st.n%2 == 0, hang: st.hang()})
 	case openHangs:
-		w.fault(memory.CallOpenSession, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		for range 1 + st.n/7%5 {
+			w.fault(memory.CallOpenSession, fault{after: st.n%2 == 0, hang: st.hang()})
+		}
 	case sessionCloseHangs:
-		w.fault(memory.CallCloseSession, fault{after: st.n%2 == 0, hang: time.Duration(st.n%20) * time.Second})
+		w.fault(memory.CallCloseSession, fault{after: st.n%2 == 0, hang: st.hang()})
 	case manyEnds:
 		w.endManyTimes(name)
 	case stopStart, shutdownStart, shutdownAtOnce:
-		w.restart(name, st.kind)
+		w.restart(name, st)
 	}
 	time.Sleep(settled)
 	loss.Done()
@@ -108,6 +112,14 @@ func (w *world) endManyTimes(name string) {
 	w.start(name)
 }
 
+// hang is how long a call of a step does not return: one in four longer than a Stop waits for it.
+func (s step) hang() time.Duration {
+	if s.n/20%4 == 0 {
+		return time.Minute + time.Duration(s.n%60)*time.Second
+	}
+	return time.Duration(s.n%20) * time.Second
+}
+
 func (w *world) fault(kind memory.CallKind, f fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,18 +133,18 @@ func (w *world) inhibit(set func(string, bool) error, name string) {
 }
 
 // restart ends an instance in one of the ways and starts it again.
-func (w *world) restart(name string, how stepKind) {
+func (w *world) restart(name string, st step) {
 	w.rec.InstanceStopping(name)
 	m := w.managers[name]
 	done := m.Done() // of this run: another step may start the next
-	limit := 20 * time.Second
-	if how == shutdownAtOnce {
+	limit := time.Duration(1+st.n%40) * time.Second
+	if st.kind == shutdownAtOnce {
 		limit = 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	// ErrDrainTimeout is a right answer here: the start that follows waits for the rest.
-	if how == stopStart {
+	if st.kind == stopStart {
 		_ = m.Stop(ctx)
 	} else {
 		_ = m.Shutdown(ctx)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ type world struct {
 	opens    int64          // calls of OpenSession
 	bad      map[string]int // messages without a key that were settled, by number
 	sentBad  int
-	over     bool // nothing is to be started again
+	hanging  atomic.Int32 // calls that do not return yet
+	over     bool         // nothing is to be started again
 	problems []string
 }
 
@@ -125,6 +127,8 @@ func (w *world) hook(ctx context.Context, c memory.Call) error {
 	}()
 	w.logs.add("hook", fmt.Sprintf("%v after=%t by %s: hang %v, error %v", c.Kind, c.After, c.Client, f.hang, f.err))
 	if f.hang > 0 {
+		w.hanging.Add(1)
+		defer w.hanging.Add(-1)
 		time.Sleep(f.hang)
 	}
 	return f.err
@@ -198,6 +202,9 @@ func (w *world) run() string {
 			return w.stuck()
 		}
 	}
+	for w.hanging.Load() > 0 { // what it has held up would be an error of Shutdown
+		time.Sleep(time.Second)
+	}
 	w.stopRunning()
 	<-ended
 	for _, name := range w.names() {
@@ -207,7 +214,7 @@ func (w *world) run() string {
 		}
 		cancel()
 	}
-	defer time.Sleep(time.Minute) // calls that hang return within it
+	defer time.Sleep(3 * time.Minute) // calls that hang return within it
 	defer w.broker.Close()
 	return w.judge()
 }
