@@ -116,13 +116,15 @@ func (p *Profile) capabilities(c *conn) jms.Capabilities {
 	if name == "" {
 		name = "memory"
 	}
+	// With a single active consumer nobody reads before a lost connection is noticed; beside a session that is lost alone others read on.
+	nobodyReads := c.q.SingleActiveConsumer && !p.RoleFirst && p.Rollback != RollbackInPlace
 	caps := jms.Capabilities{
 		Broker:          name,
 		MaxInFlight:     p.MaxSessions,
 		CheapSessions:   !p.CostlySessions,
 		AtomicSends:     p.Prefetch == 0,
 		RollbackInPlace: p.Rollback == RollbackInPlace && !p.ReturnOrder && p.Prefetch == 0,
-		ReturnsAtOnce:   p.ReturnDelay == 0 || c.q.SingleActiveConsumer && !p.RoleFirst,
+		ReturnsAtOnce:   p.ReturnDelay == 0 || nobodyReads,
 		MaxHold:         p.HoldTimeout / 2,
 		Push:            p.Prefetch > 0,
 		StableIDs:       !p.NoIDs,

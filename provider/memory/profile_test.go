@@ -24,6 +24,9 @@ func TestCapabilitiesOfTheProfiles(t *testing.T) {
 		{"IBM MQ", memory.LikeIBMMQ(), sac, jms.Capabilities{
 			Broker: "memory like IBM MQ", MaxInFlight: 1000, AtomicSends: true, RollbackInPlace: true, ReturnDelay: 15 * time.Second, StableIDs: true,
 		}},
+		{"late, single active", memory.Profile{ReturnDelay: 15 * time.Second}, sac, jms.Capabilities{
+			Broker: "memory", CheapSessions: true, AtomicSends: true, RollbackInPlace: true, ReturnDelay: 15 * time.Second, StableIDs: true, DeliveryCount: true,
+		}},
 		{"RabbitMQ", memory.LikeRabbitMQ(), memory.Queue{Name: queue}, jms.Capabilities{
 			Broker: "memory like RabbitMQ", MaxInFlight: 256, CheapSessions: true, ReturnDelay: 30 * time.Second, MaxHold: 15 * time.Minute, Push: true,
 		}},
