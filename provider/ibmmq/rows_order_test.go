@@ -241,7 +241,7 @@ func TestR1_13_R1_14_OnMessageErrorSaysWhetherTheTaskWasDone(t *testing.T) {
 	want := []string{
 		"task of k.1, attempt 1, delivered before false", "error of k.1, performed false, head true, rolled back false",
 		"task of k.1, attempt 2, delivered before false", "error of k.1, performed true, head true, rolled back true",
-		"task of k.1, attempt 2, delivered before true", "task of k.2, attempt 1, delivered before true", // k.2 went back with it
+		"task of k.1, attempt 3, delivered before true", "task of k.2, attempt 1, delivered before true", // k.2 went back with it
 	}
 	if got := j.all(); !slices.Equal(got, want) {
 		t.Errorf("happened:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
