@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
+	mqi "github.com/ibm-messaging/mq-golang/v5/ibmmq"
 
 	"github.com/keyseq/keyseq/jms"
 )
@@ -30,6 +31,8 @@ type handle struct {
 	// Set by the trace hook and for it, always on the goroutine of a call on this handle.
 	hooked   bool              // the hook runs for this handle
 	seen     *seen             // in the MQGET under way
+	impo     *mqi.MQIMPO       // for all inquiries
+	pd       *mqi.MQPD         // for all inquiries
 	bytes    map[string][]byte // properties to add in the MQPUT1 under way; nil when that is done
 	bytesErr error
 }

@@ -115,7 +115,10 @@ type seen struct {
 
 // look runs within MQGET on the goroutine of Receive, while mq-golang-jms20 holds the lock of the context.
 func (h *handle) look(gmo *mqi.MQGMO, md *mqi.MQMD) {
-	properties, err := inquire(&gmo.MsgHandle)
+	if h.impo == nil {
+		h.impo, h.pd = mqi.NewMQIMPO(), mqi.NewMQPD()
+	}
+	properties, err := inquire(&gmo.MsgHandle, h.impo, h.pd)
 	h.seen = &seen{md: md, properties: properties, err: err}
 }
 

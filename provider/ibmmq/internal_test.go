@@ -61,10 +61,30 @@ func TestPutTime(t *testing.T) {
 	if got := putTime("20261130", "23595897"); !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	for _, bad := range [][2]string{{"", ""}, {"20261130", ""}, {"2026113x", "23595897"}, {"20261130", "235958xx"}} {
+	if got := putTime("20280229", "00000000"); !got.Equal(time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("the leap day is %v", got)
+	}
+	for _, bad := range [][2]string{{"", ""}, {"20261130", ""}, {"2026113x", "23595897"}, {"20261130", "235958xx"}, {"2026113", "023595897"},
+		{"20261131", "23595897"}, {"20270229", "23595897"}, {"20261330", "23595897"}, {"20260030", "23595897"}, {"20261130", "24000000"}, {"20261130", "23605800"}, {"20261130", "23596000"}} {
 		if got := putTime(bad[0], bad[1]); !got.IsZero() {
 			t.Errorf("%v gave %v", bad, got)
 		}
+	}
+}
+
+// A body may be written to, whatever its length: it is nobody else's.
+func TestBytesOf(t *testing.T) {
+	for _, n := range []int{0, 1, 63, 64, 5000} {
+		body := bytesOf(string(bytes.Repeat([]byte("x"), n)))
+		if !bytes.Equal(body, bytes.Repeat([]byte("x"), n)) {
+			t.Errorf("%d bytes became %q", n, body)
+		}
+		for i := range body {
+			body[i] = 'y'
+		}
+	}
+	if s := string([]byte("x")); s != "x" {
+		t.Errorf("a text of one byte is %q now", s)
 	}
 }
 

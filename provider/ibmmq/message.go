@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/ibm-messaging/mq-golang-jms20/jms20subset"
 	mqi "github.com/ibm-messaging/mq-golang/v5/ibmmq"
@@ -39,10 +40,10 @@ const mostProperties = 10_000
 var errHandle = errors.New("the message's properties were deleted while they were read (mq-golang-jms20 issue 79)")
 
 // inquire reads all properties of a message handle. One that cannot be read is an error that wraps jms.ErrUnreadable; when it cannot be told which
-// there are, that is the error of the inquiry.
-func inquire(handle *mqi.MQMessageHandle) (map[string]any, error) {
+// there are, that is the error of the inquiry. It takes a call for each property and one that finds no more: nothing in MQGET's answer says how many there
+// are, or that there are none. impo and pd are the caller's to use again.
+func inquire(handle *mqi.MQMessageHandle, impo *mqi.MQIMPO, pd *mqi.MQPD) (map[string]any, error) {
 	all := make(map[string]any, 8)
-	impo, pd := mqi.NewMQIMPO(), mqi.NewMQPD()
 	impo.Options = mqi.MQIMPO_CONVERT_VALUE | mqi.MQIMPO_INQ_FIRST
 	for range mostProperties {
 		name, value, err := handle.InqMP(impo, pd, "%")
@@ -51,10 +52,10 @@ func inquire(handle *mqi.MQMessageHandle) (map[string]any, error) {
 			all[name] = plain(value)
 			continue
 		}
-		if codeOf(err) == int(mqi.MQRC_PROPERTY_NOT_AVAILABLE) { // no more of them
+		switch codeOf(err) {
+		case int(mqi.MQRC_PROPERTY_NOT_AVAILABLE): // no more of them
 			return all, nil
-		}
-		if codeOf(err) == mqi2460 {
+		case mqi2460:
 			return nil, errHandle
 		}
 		if _, again := all[impo.ReturnedName]; again || impo.ReturnedName == "" { // the inquiry does not get past it
@@ -97,7 +98,7 @@ func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
 	case jms20subset.TextMessage:
 		m.Text = true
 		if text := body.GetText(); text != nil {
-			m.Body = []byte(*text)
+			m.Body = bytesOf(*text)
 		}
 	case jms20subset.BytesMessage:
 		m.Body = bytes.Clone(*body.ReadBytes()) // it is a slice of the whole receive buffer
@@ -130,6 +131,15 @@ func (s *session) message(from jms20subset.Message) (*jms.Message, error) {
 	return m, nil
 }
 
+// bytesOf is the text of a message as a body. mq-golang-jms20 has copied it out of its buffer, and only its message, which ends here, knows that copy: a
+// second one is not needed. Short texts are copied, because those of one byte may be the runtime's own.
+func bytesOf(text string) []byte {
+	if len(text) < 64 {
+		return []byte(text)
+	}
+	return unsafe.Slice(unsafe.StringData(text), len(text))
+}
+
 func groupID(properties map[string]any, group []byte) string {
 	for _, name := range []string{PropertyGroupID, propertyGID} {
 		if id, ok := properties[name].(string); ok && id != "" {
@@ -142,20 +152,25 @@ func groupID(properties map[string]any, group []byte) string {
 	return ""
 }
 
-// putTime reads YYYYMMDD and HHMMSSTH, which are in GMT.
+// putTime reads YYYYMMDD and HHMMSSTH, which are in GMT. It runs for each message, hence without the layouts of package time.
 func putTime(date, clock string) time.Time {
-	if len(clock) < 8 {
+	if len(date) != 8 || len(clock) != 8 {
 		return time.Time{}
 	}
-	t, err := time.ParseInLocation("20060102150405", date+clock[:6], time.UTC)
-	if err != nil {
-		return time.Time{}
+	var n [8]int // two digits each
+	text := date + clock
+	for i := range text {
+		d := text[i] - '0'
+		if d > 9 {
+			return time.Time{}
+		}
+		n[i/2] = 10*n[i/2] + int(d)
 	}
-	hundredths, err := strconv.Atoi(clock[6:8])
-	if err != nil {
-		return time.Time{}
+	t := time.Date(100*n[0]+n[1], time.Month(n[2]), n[3], n[4], n[5], n[6], n[7]*int(10*time.Millisecond), time.UTC)
+	if t.Month() != time.Month(n[2]) || t.Day() != n[3] || n[4] > 23 || n[5] > 59 || n[6] > 59 {
+		return time.Time{} // no such date
 	}
-	return t.Add(time.Duration(hundredths) * 10 * time.Millisecond)
+	return t
 }
 
 // extension is the length of MQMDE version 2: what a queue manager puts before the body of a message with a group or segment when the

@@ -182,6 +182,9 @@ var reasons = map[int]reason{
 
 // codeOf finds the reason code in an error of mq-golang or mq-golang-jms20, which does not unwrap; 0 if there is none.
 func codeOf(err error) int {
+	if ret, ok := err.(*mqi.MQReturn); ok { // as it is for each message
+		return int(ret.MQRC)
+	}
 	var ret *mqi.MQReturn
 	if errors.As(err, &ret) {
 		return int(ret.MQRC)
