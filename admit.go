@@ -142,6 +142,7 @@ func (rd *reader) receiveAnew(h held, err error) bool {
 	rd.why = fmt.Errorf("keyseq: queue %q, message %q: rollback: %w", m.queue, h.msg.ID, back)
 	switch {
 	case errors.Is(back, errOverrun): // it may have its effect at any time, unless its connection ends
+		rd.r.stuck("", callRollback)
 		rd.r.linkLost(rd.l, fmt.Errorf("%w: %w", jms.ErrConnectionLost, rd.why))
 	case errors.Is(back, jms.ErrConnectionLost):
 		rd.r.linkLost(rd.l, rd.why)

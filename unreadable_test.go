@@ -154,9 +154,16 @@ func TestH09_GivingBackWhatCannotBeReadFails(t *testing.T) {
 						}
 						return failure
 					})
-					var j journal
-					r.byProperty(&j, map[string]int{"K2": 1}, []string{"K1", "K2", "K3", "K4"}, deadLetters).start()
+					var j, stuck journal
+					r.byProperty(&j, map[string]int{"K2": 1}, []string{"K1", "K2", "K3", "K4"}, deadLetters, func(c *keyseq.Config) {
+						c.Events = append(c.Events, keyseq.Events{Stuck: func(k keyseq.KeyReport) { stuck.add("%s", k.Reason) }})
+					}).start()
 					r.drainedSlowly()
+					hung := ""
+					if strings.HasPrefix(name, "late") {
+						hung = "rollback does not return: its connection is closed"
+					}
+					r.want("Stuck", stuck.all(), hung)
 					r.want("K", slices.Compact(j.all()), "K1 K2 K3 K4") // K1 may come again with its connection
 					time.Sleep(4 * time.Minute)
 				}, p)
