@@ -16,7 +16,8 @@ type Config struct {
 	// Workers is how many tasks run at once: 1 to 10,000. Default 100.
 	Workers int
 	// MaxInFlight is how many messages may be received and unsettled, the running ones included: 0 to 1,000,000; 0 is chosen for the
-	// broker (memory 8,192, RabbitMQ 4,096, IBM MQ what its channels allow). If messages of a key come in runs of L, keeping all Workers
+	// broker (memory 8,192, RabbitMQ 4,096, IBM MQ what its channels allow). On a RabbitMQ quorum queue it must not be lowered while messages wait, or
+	// what comes back twice may change its place (docs/rabbitmq.md). If messages of a key come in runs of L, keeping all Workers
 	// busy takes about Workers*(L+1)/2. Where a session is costly the manager reads no further than its workers need.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bodies of those messages: none is received while they add up to so much. Default 256 MiB. What the
@@ -63,7 +64,7 @@ type Config struct {
 	CallTimeout time.Duration
 	// Reconnect gives the pause before connection attempt n. Default 100 ms doubling to 30 s with full jitter.
 	Reconnect Backoff
-	// DrainTimeout is how long Run lets running tasks go on when its context has ended, and how long they may take before a connection is
+	// DrainTimeout is how long Run lets running tasks go on when its context has ended or the run has failed, and how long they may take before a connection is
 	// given up in order. Stop and Shutdown give so much, beyond CallTimeout, to a call that does not return. Default 30 s.
 	DrainTimeout time.Duration
 	// ClientName is shown in the broker's own tools. Default "keyseq".
