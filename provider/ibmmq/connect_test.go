@@ -211,6 +211,35 @@ func TestBackoutRule(t *testing.T) {
 	}
 }
 
+// What the queue manager does not say at this moment is not taken for a queue without a backout rule, whose dead letters would stop the run.
+func TestBackoutRuleIsAskedAgain(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	c := b.connect(b.factory(), jms.Subscription{})
+	b.fail("MQINQ", 2102, 1)
+	if q, _, err := c.(jms.Inquirer).Backout(t.Context()); err == nil {
+		t.Errorf("Backout = %q while the queue manager is short of a resource", q)
+	}
+	if q, n, err := c.(jms.Inquirer).Backout(t.Context()); q != b.other || n != 3 || err != nil {
+		t.Errorf("Backout = %q, %d, %v; want BOQNAME %s and BOTHRESH 3", q, n, err, b.other)
+	}
+	b.fail("MQINQ", 2068, 1) // an alias
+	if q, _, err := c.(jms.Inquirer).Backout(t.Context()); q != "" || err != nil {
+		t.Errorf("Backout = %q, %v of an alias", q, err)
+	}
+}
+
+// The count of open handles of a shared queue (z/OS) does not include those at other queue managers of its group: no clean start.
+func TestSharedQueueIsNoCleanStart(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	b.define(b.queue + ":qsgshared")
+	c := b.connect(b.factory(), jms.Subscription{})
+	if clean, err := c.(jms.CleanStarter).CleanStart(t.Context()); clean || err != nil {
+		t.Errorf("CleanStart = %t, %v", clean, err)
+	}
+}
+
 // A connect that hangs ends with its context, and what it connects late is closed.
 func TestConnectIsBounded(t *testing.T) {
 	b := newBench(t)

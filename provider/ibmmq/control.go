@@ -19,6 +19,7 @@ type control struct {
 	qm    mqi.MQQueueManager
 	queue *mqi.MQObject // open for inquiries; nil without authority
 	lock  *mqi.MQObject // open for exclusive input while active
+	group bool          // the queue is shared by the queue managers of a group (z/OS)
 }
 
 // dial connects the control handle. What the attributes of the queue forbid is jms.ErrConfig.
@@ -98,6 +99,8 @@ func (k *control) checkAttributes() error {
 		return fmt.Errorf("%w: ibmmq: queue %q is defined DEFSOPT(EXCL), so that one session alone could read it: ALTER QLOCAL(%s) DEFSOPT(SHARED)",
 			jms.ErrConfig, k.sub.Queue, k.sub.Queue)
 	}
+	n, ok := number(mqi.MQIA_QSG_DISP) // only z/OS has it
+	k.group = ok && n == mqi.MQQSGD_SHARED
 	if n, ok := number(mqi.MQIA_MSG_DELIVERY_SEQUENCE); ok && n == mqi.MQMDS_PRIORITY {
 		k.sub.Logger.Info("the queue delivers by priority: give the messages of a key the same priority, or define it MSGDLVSQ(FIFO)", "queue", k.sub.Queue)
 	}

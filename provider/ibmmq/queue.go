@@ -82,7 +82,7 @@ func (c *connection) CleanStart(ctx context.Context) (bool, error) {
 	c.mu.Lock()
 	own := len(c.sessions)
 	c.mu.Unlock()
-	if own > 0 {
+	if own > 0 || c.control.group { // the count below does not know of readers at other queue managers of the group
 		return false, nil
 	}
 	v, err := c.inquire(ctx, mqi.MQIA_OPEN_INPUT_COUNT)
@@ -104,7 +104,7 @@ func (c *connection) Backout(ctx context.Context) (queue string, maxDeliveries i
 	}
 	v, err := c.inquire(ctx, mqi.MQCA_BACKOUT_REQ_Q_NAME, mqi.MQIA_BACKOUT_THRESHOLD)
 	var e *ReasonError
-	if errors.As(err, &e) && !errors.Is(err, jms.ErrConnectionLost) { // an alias has no backout rule
+	if errors.As(err, &e) && (e.Code == int(mqi.MQRC_SELECTOR_NOT_FOR_TYPE) || e.Code == int(mqi.MQRC_SELECTOR_ERROR)) { // an alias has no backout rule
 		return "", 0, nil
 	}
 	if err != nil {

@@ -58,7 +58,7 @@ func Reset() { must(int(C.mqstandin_reset()), "reset") }
 
 // Define defines or alters queues: "NAME:key=value:..." with commas between
 // several. Keys: maxdepth, maxmsgl, bothresh, boqname (the attributes of these
-// names), excl (DEFSOPT(EXCL)), noshare, fifo (MSGDLVSQ(FIFO)), get=0 and put=0
+// names), excl (DEFSOPT(EXCL)), noshare, qsgshared (QSGDISP(SHARED)), fifo (MSGDLVSQ(FIFO)), get=0 and put=0
 // (inhibited), auth=gbpi (which of get, browse, put, inquire are allowed).
 func Define(queues string) {
 	must(withString(queues, func(p *C.char) C.int { return C.mqstandin_define(p) }), "define %q", queues)

@@ -63,6 +63,7 @@ static bool attribute(MqsQueue *q, const char *key, const char *value) {
   if (!strcmp(key, "bothresh")) return number(value, &q->backoutThreshold);
   if (!strcmp(key, "boqname")) return value && snprintf(q->backoutQueue, sizeof q->backoutQueue, "%s", value) < 49;
   if (!strcmp(key, "excl")) return yesNo(value, &q->defaultExclusive);
+  if (!strcmp(key, "qsgshared")) return yesNo(value, &q->qsgShared);
   if (!strcmp(key, "noshare")) return yesNo(value, &q->noShare);
   if (!strcmp(key, "fifo")) return yesNo(value, &q->fifo);
   if (!strcmp(key, "auth")) return authority(q, value);

@@ -25,6 +25,7 @@ static bool queueInt(const MqsQueue *q, MQLONG selector, MQLONG *v) {
     case MQIA_OPEN_OUTPUT_COUNT: *v = q->openOutput; return true;
     case MQIA_Q_TYPE: *v = MQQT_LOCAL; return true;
     case MQIA_HARDEN_GET_BACKOUT: *v = MQQA_BACKOUT_HARDENED; return true;
+    case MQIA_QSG_DISP: *v = MQQSGD_SHARED; return q->qsgShared;
     case MQIA_SHAREABILITY: *v = q->noShare ? MQQA_NOT_SHAREABLE : MQQA_SHAREABLE; return true;
     case MQIA_DEF_INPUT_OPEN_OPTION: *v = q->defaultExclusive ? MQOO_INPUT_EXCLUSIVE : MQOO_INPUT_SHARED; return true;
     case MQIA_MSG_DELIVERY_SEQUENCE: *v = q->fifo ? MQMDS_FIFO : MQMDS_PRIORITY; return true;

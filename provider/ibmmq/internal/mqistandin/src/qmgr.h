@@ -59,7 +59,7 @@ struct MqsQueue {
   int depth; /* as CURRENT_Q_DEPTH counts */
   int maxDepth, maxMsgLength, backoutThreshold;
   char backoutQueue[49];
-  bool defaultExclusive, noShare, fifo, getInhibited, putInhibited;
+  bool defaultExclusive, noShare, qsgShared, fifo, getInhibited, putInhibited;
   bool mayGet, mayBrowse, mayPut, mayInquire;
   int openInput, openOutput;
   bool exclusive;
