@@ -30,5 +30,6 @@
 // mq-golang-jms20 v1.11.0 may delete a message's properties while the message is in use (its issue 79). This package therefore reads them
 // inside MQGET, by the OpenTelemetry functions of mq-golang (SetOtelFuncs), of which a process has one set. A program that has its own
 // passes them through [TraceFuncs] and sets Factory.NoTraceHook. Without the hook properties are read right after the receive; if they
-// are gone already the message is rolled back and received again; one of more than 1,024 bytes hides the names of all, and ends the run. Numbers and booleans are then text, and byte properties cannot be sent.
+// are gone already the message is rolled back and received again; one of more than 1,024 bytes hides the names of all, and ends the run. Numbers
+// and booleans are then text, and byte properties cannot be sent.
 package ibmmq

@@ -29,17 +29,16 @@ func TestSignOfLifeIsAsOldAsItsQuestion(t *testing.T) {
 	defer conn.Close(context.Background())
 	c := conn.(*connection)
 	mqistandin.Hold("MQBACK", true)
-	began := time.Now()
-	for mqistandin.Held() == 0 && time.Since(began) < 5*time.Second {
-		time.Sleep(2 * time.Millisecond)
+	wait := func(limit time.Duration, until func() bool) {
+		for end := time.Now().Add(limit); !until() && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		}
 	}
+	wait(5*time.Second, func() bool { return mqistandin.Held() > 0 })
 	held := time.Now()
 	before := *c.lastSign.Load()
-	time.Sleep(200 * time.Millisecond) // what the answer takes
+	wait(200*time.Millisecond, func() bool { return false }) // what the answer takes
 	mqistandin.Release()
-	for c.lastSign.Load().Equal(before) && time.Since(began) < 8*time.Second {
-		time.Sleep(time.Millisecond)
-	}
+	wait(5*time.Second, func() bool { return !c.lastSign.Load().Equal(before) })
 	if sign := *c.lastSign.Load(); sign.Equal(before) || sign.After(held) {
 		t.Errorf("the sign of life is of %v after the question was on its way; want before", sign.Sub(held))
 	}
