@@ -20,7 +20,7 @@
 //
 // Message.ID is the MsgId in hexadecimal. DeliveryCount is the backout count plus one. CorrelationID is what mq-golang-jms20 makes of the
 // 24 bytes: the text it was set from if that had up to 12 characters, else hexadecimal; what could not be sent without being cut is refused.
-// Bodies are never converted: Text says that the format is MQSTR, and [PropertyCharacterSet] in which character set it is. GroupID is the
+// Text is sent as UTF-8 (1208) unless [PropertyCharacterSet] names another. Bodies are never converted: Text says that the format is MQSTR, and [PropertyCharacterSet] in which character set it is. GroupID is the
 // jms.Gid property of JMS senders, or the group ID of the message descriptor in hexadecimal; mq-golang-jms20 asks for version 1 of
 // the descriptor, which has none unless the queue manager puts an extension before the body. It cannot set one either: Outgoing.GroupID travels
 // in [PropertyGroupID]. A property of more than 1,024 bytes cannot be read by mq-golang; its value is an error that wraps jms.ErrUnreadable.

@@ -81,6 +81,30 @@ func TestCharacterSetIsPassedOn(t *testing.T) {
 	}
 }
 
+// A text is sent as what it is, UTF-8, and not as what IBM's client takes the locale of the process for, unless its character set is named.
+func TestTextIsSentAsUTF8(t *testing.T) {
+	b := newBench(t)
+	var sets []int32
+	mq.SetOtelFuncs(ibmmq.TraceFuncs(mq.MQOtelFuncs{
+		PutTraceBefore: func(_ mq.OtelOpts, _ *mq.MQQueueManager, md *mq.MQMD, _ *mq.MQPMO, _ []byte) {
+			sets = append(sets, md.CodedCharSetId)
+		},
+	}))
+	defer mq.SetOtelFuncs(ibmmq.TraceFuncs(mq.MQOtelFuncs{}))
+	two := 2
+	b.sendAll(b.queue,
+		jms.Outgoing{Text: true, Body: []byte("Grüße"), ReplyTo: b.other, Priority: &two, NonPersistent: true, TTL: time.Minute},
+		jms.Outgoing{Text: true, Body: []byte{0xc8}, Properties: map[string]any{ibmmq.PropertyCharacterSet: int64(500)}},
+		jms.Outgoing{Body: []byte{1, 2}})
+	if !reflect.DeepEqual(sets, []int32{1208, 500, mq.MQCCSI_Q_MGR}) {
+		t.Errorf("the character sets are %v, want 1208, 500 and none", sets)
+	}
+	m := b.receive(b.session(b.connect(b.factory(), jms.Subscription{})))
+	if string(m.Body) != "Grüße" || m.ReplyTo != b.other || m.Priority != 2 || m.Persistent || m.Expiration.IsZero() {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestPropertyTypes(t *testing.T) {
 	b := newBench(t)
 	m := b.echo(jms.Outgoing{Properties: map[string]any{"s": "x", "n": 7, "f": 0.5, "t": true}})

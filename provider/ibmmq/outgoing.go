@@ -21,6 +21,9 @@ const mostTTL = math.MaxInt32 / 100 * 100 * time.Millisecond
 // idle garbage collector, so a few in a row are no accident.
 const mostSends = 20
 
+// utf8CCSID is IBM's number of UTF-8.
+const utf8CCSID = 1208
+
 // checkOutgoing refuses what cannot be sent as it is, before anything of a commit is.
 func (s *session) checkOutgoing(out *jms.Outgoing) error {
 	if err := checkName("the target queue", out.Queue, maxName); err != nil {
@@ -106,6 +109,11 @@ func (s *session) sendOnce(out *jms.Outgoing) *ReasonError {
 	for name, value := range out.Properties {
 		if ex := s.setProperty(m, out, name, value); ex != nil {
 			return failure("MQSETMP of property "+name+" for", out.Queue, ex)
+		}
+	}
+	if _, named := out.Properties[PropertyCharacterSet]; out.Text && !named { // else IBM's client names that of this process's locale
+		if ex := m.SetIntProperty(PropertyCharacterSet, utf8CCSID); ex != nil {
+			return failure("character set for", out.Queue, ex)
 		}
 	}
 	if out.GroupID != "" {
