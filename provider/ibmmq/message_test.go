@@ -84,6 +84,7 @@ func TestCharacterSetIsPassedOn(t *testing.T) {
 // A text is sent as what it is, UTF-8, and not as what IBM's client takes the locale of the process for, unless its character set is named.
 func TestTextIsSentAsUTF8(t *testing.T) {
 	b := newBench(t)
+	b.sender() // the first connection of a process sets the trace functions
 	var sets []int32
 	mq.SetOtelFuncs(ibmmq.TraceFuncs(mq.MQOtelFuncs{
 		PutTraceBefore: func(_ mq.OtelOpts, _ *mq.MQQueueManager, md *mq.MQMD, _ *mq.MQPMO, _ []byte) {
