@@ -147,7 +147,7 @@ func (rd *reader) receiveAnew(h held, err error) bool {
 	case errors.Is(back, jms.ErrConnectionLost):
 		rd.r.linkLost(rd.l, rd.why)
 	default:
-		rd.r.discard(h.session, true)
+		rd.r.discard(h.session, true, 0)
 	}
 	return false
 }

@@ -203,14 +203,14 @@ func (m *SequenceManager) onError(r *run, a *attempt, err error, performed bool)
 	m.guard("OnMessageError", func() { m.listener.OnMessageError(values, &a.Delivery, err, performed) })
 }
 
-// rememberUnsettled keeps the attempts of a message that leaves unsettled; s is what was to become of it, nil: nothing yet. Where its task was done, that was an
-// attempt.
-func (m *SequenceManager) rememberUnsettled(h *held, s *settlement, err error) {
+// rememberUnsettled keeps what is known of a message that leaves unsettled; s is what was to become of it, nil: nothing yet.
+func (m *SequenceManager) rememberUnsettled(h *held, s *settlement, err error) *history {
 	past := h.past
-	if s != nil && s.kind == settleCommit {
-		past = h.unsettledOnce(err)
+	if s != nil {
+		past = h.unsettledOnce(err, s.kind == settleCommit)
 	}
 	m.memory.remember(m.stableID(h), past)
+	return past
 }
 
 // stableID is the message's ID if it means something after a redelivery.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/keyseq/keyseq"
@@ -106,4 +107,63 @@ func TestT26_TheLuckOfAReconnectEndsNoRun(t *testing.T) {
 			r.Errorf("%v: %v, want a run that goes on", m.State(), err)
 		}
 	}, memory.LikeRabbitMQ())
+}
+
+// G8, B6: what the broker rolls back, or loses, whenever it is tried is not tried as fast as it goes: its key waits longer and longer, as a reconnect would, and the
+// other keys go on. When the broker is well again it is settled.
+func TestG8_WhatNeverSettlesIsNotHammered(t *testing.T) {
+	for name, x := range map[string]struct {
+		kind memory.CallKind
+		err  error
+		task error
+	}{
+		"commits rolled back":      {memory.CallCommit, jms.ErrRolledBack, nil},
+		"commits in doubt":         {memory.CallCommit, jms.ErrCommitUnknown, nil},
+		"commits lost":             {memory.CallCommit, jms.ErrSessionLost, nil},
+		"dead letters rolled back": {memory.CallCommit, jms.ErrRolledBack, keyseq.DeadLetter(errors.New("bad"))},
+		"Receives lost":            {memory.CallReceive, jms.ErrSessionLost, nil},
+	} {
+		for _, p := range []memory.Profile{{Name: "plain"}, memory.LikeIBMMQ()} {
+			t.Run(name+"/"+p.Name, func(t *testing.T) {
+				bubble(t, func(r *rig) {
+					r.send("K", 1, 2)
+					tries, well := 0, false
+					r.hook(func(c memory.Call) error {
+						if well || c.Kind != x.kind || c.After || c.Kind == memory.CallCommit && string(c.Message.Body) != "K.1" {
+							return nil
+						}
+						tries++
+						r.lossNow(name)
+						if tries > 10_000 {
+							r.Error("it is tried as fast as it goes")
+							well = true
+						}
+						return x.err
+					})
+					m := r.manager(func(_ context.Context, d *keyseq.Delivery) error {
+						if string(d.Body) == "K.1" {
+							return x.task
+						}
+						return nil
+					}, deadLetters, func(c *keyseq.Config) { c.Reconnect = keyseq.ExponentialBackoff(100*time.Millisecond, 30*time.Second) }).start()
+					time.Sleep(time.Minute)
+					for n := range 100 {
+						r.send("L", n)
+					}
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					r.locked(func() {
+						if tries < 5 || tries > 100 {
+							r.Errorf("%d tries in 11 minutes, want 5 to 100", tries)
+						}
+						well = true
+					})
+					if s := m.Snapshot(); x.kind == memory.CallCommit && s.Committed != 100 {
+						r.Errorf("%d messages of the other key are settled, want all 100", s.Committed)
+					}
+					r.drainedSlowly()
+				}, p)
+			})
+		}
+	}
 }

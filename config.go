@@ -62,7 +62,8 @@ type Config struct {
 	// CallTimeout bounds every call to the broker but a Receive that waits: 10 ms to 1 h. Default 30 s. A settlement that overruns it frees its
 	// worker; its key waits until the call returns. Another call that overruns it counts as failed or costs its connection.
 	CallTimeout time.Duration
-	// Reconnect gives the pause before connection attempt n. Default 100 ms doubling to 30 s with full jitter.
+	// Reconnect gives the pause before connection attempt n, and before a message is received again that has left unsettled n+1 times, where message IDs are
+	// stable. Default 100 ms doubling to 30 s with full jitter.
 	Reconnect Backoff
 	// DrainTimeout is how long Run lets running tasks go on when its context has ended or the run has failed, and how long they may take before a connection is
 	// given up in order. Stop and Shutdown give so much, beyond CallTimeout, to a call that does not return. Default 30 s.

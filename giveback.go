@@ -19,7 +19,8 @@ import (
 //     the rest. If it is lost, the message is unknown, and clause 4 is for the whole queue.
 //  3. What the key holds that does not run is given back newest first (giveBack). A Rollback that fails is a new loss.
 //  4. Reading goes on when the return delay has passed since the LAST loss of any session of the queue, counted from when its session was
-//     closed: one deadline, moved by every loss, kept over Stop and Start (lossBegins, lossEnds, readable).
+//     closed: one deadline, moved by every loss, kept over Stop and Start (lossBegins, lossEnds, readable). What leaves unsettled again and again
+//     moves it as well (calm).
 //  5. A commit that overran its CallTimeout is no loss yet: its worker is freed, the message stays its key's head (stuck.go). A Receive or a
 //     Rollback that did costs its connection.
 //  6. If a rollback does not keep the place: start nothing on any key, let running tasks settle, close the connection (run.reopen).
@@ -112,11 +113,11 @@ func (r *run) giveBackOne(k *keyQueue, h *held) bool {
 		r.linkLost(s.link, err)
 		return false
 	case backAlready(err):
-		r.discard(s, false)
+		r.discard(s, false, 0)
 		return true
 	}
 	m.log.Warn("giving a message back failed; reading of its key waits until the broker has it", "queue", m.queue, "key", h.key, "message", h.msg.ID, "return_delay", s.link.returnDelay, "error", err)
-	r.discard(s, true)
+	r.discard(s, true, 0)
 	return false
 }
 

@@ -29,6 +29,7 @@ type held struct {
 type history struct {
 	seen          int // attempts that the task has seen to their end
 	failures      int // those of them that failed: only these use up retries
+	unsettled     int // settlements that were tried, and with which it left all the same
 	first, last   time.Time
 	err           error
 	text          string // the first line of what err says; its method is the user's and must not be called under a lock
@@ -64,15 +65,20 @@ func (h *held) failedOnce(err error) *history {
 	now := time.Now()
 	next := &history{seen: 1, failures: 1, first: now, last: now, err: err, text: firstLine(err)}
 	if h.past != nil {
-		next.seen, next.failures, next.first = h.past.seen+1, h.past.failures+1, h.past.first
+		next.seen, next.failures, next.first, next.unsettled = h.past.seen+1, h.past.failures+1, h.past.first, h.past.unsettled
 	}
 	return next
 }
 
-// unsettledOnce returns the history with one more attempt whose task was done and whose message left unsettled: seen, and no failure of the task.
-func (h *held) unsettledOnce(err error) *history {
+// unsettledOnce returns the history with one more settlement with which the message left unsettled. If that was to end an attempt whose task was done, the
+// attempt was seen, and is no failure of the task.
+func (h *held) unsettledOnce(err error, performed bool) *history {
 	next := h.failedOnce(err)
 	next.failures--
+	if !performed {
+		next.seen--
+	}
+	next.unsettled++
 	next.refused = true
 	return next
 }

@@ -92,7 +92,7 @@ func (rd *reader) read() {
 			err = errNothing
 		}
 		if err == nil {
-			failures = 0
+			failures, rd.r.lostReceives = 0, 0
 			if !rd.admit(s, msg) {
 				return
 			}
@@ -139,7 +139,8 @@ func (rd *reader) failed(s *session, err error, failures *int) bool {
 			return false
 		}
 		m.log.Warn("a receive was lost with its session; reading waits until the broker has what it may have taken", "queue", m.queue, "return_delay", rd.l.returnDelay, "error", err)
-		rd.r.discard(s, true)
+		rd.r.lostReceives++
+		rd.r.discard(s, true, rd.r.calm(rd.r.lostReceives))
 		return false
 	}
 	rd.l.pool.put(s)

@@ -48,7 +48,8 @@ type run struct {
 	lastSweep time.Time
 
 	// owned by the reader
-	rereads int // in a row
+	rereads      int // in a row
+	lostReceives int // the same, with nothing but their session
 }
 
 func (m *SequenceManager) newRun(values context.Context) *run {

@@ -85,7 +85,7 @@ func (r *run) unsettled(w *worker, h *held, s *settlement, err error) keyqueue.T
 	if l.lost.Load() && s.tries == 0 { // it was never sent
 		doubt = fmt.Errorf("%w: %w", jms.ErrRolledBack, err)
 	}
-	m.rememberUnsettled(h, s, doubt)
+	past := m.rememberUnsettled(h, s, doubt)
 	lost := !backAlready(err)
 	if errors.Is(err, jms.ErrConnectionLost) {
 		r.linkLost(l, err)
@@ -95,7 +95,7 @@ func (r *run) unsettled(w *worker, h *held, s *settlement, err error) keyqueue.T
 	turn := keyqueue.Done() // a zombie just goes
 	if !l.lost.Load() {
 		turn = keyqueue.Left()
-		r.discard(h.session, lost)
+		r.discard(h.session, lost, r.calm(past.unsettled))
 	}
 	w.Exit = turn
 	if s.kind == settleCommit {
@@ -144,11 +144,21 @@ func (r *run) refused(w *worker, h *held, s *settlement, err error) keyqueue.Tur
 // minSettlePause keeps a policy without pauses from hammering a queue that is full.
 const minSettlePause = 10 * time.Millisecond
 
+// calm is how long to wait when the same thing ends sessions again and again: not at first, then as before a reconnect. A broker that rolls back whatever it
+// is asked to commit (one whose log is full) would else be sent tasks, commits and, where a session is one, connects as fast as they go.
+func (r *run) calm(inARow int) time.Duration {
+	if inARow <= 1 {
+		return 0
+	}
+	return r.m.pause(r.m.cfg.Reconnect, inARow-1)
+}
+
 // discard closes a session that can only be closed. If it was lost, its message may stay locked at the broker for the return delay,
-// counted from when the close has returned: reading on waits for that.
-func (r *run) discard(s *session, lost bool) {
+// counted from when the close has returned: reading on waits for that, and for calm.
+func (r *run) discard(s *session, lost bool, calm time.Duration) {
 	s.link.pool.forget()
-	if lost {
+	waits := lost || calm > 0
+	if waits {
 		r.lossBegins()
 	}
 	go func() {
@@ -160,7 +170,10 @@ func (r *run) discard(s *session, lost bool) {
 			r.m.log.Debug("closing a broken session", "queue", r.m.queue, "error", err)
 		}
 		if lost {
-			r.lossEnds(s.link.returnDelay)
+			calm = max(calm, s.link.returnDelay)
+		}
+		if waits {
+			r.lossEnds(calm)
 		}
 	}()
 }
