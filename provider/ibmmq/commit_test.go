@@ -52,6 +52,36 @@ func TestCommitReasons(t *testing.T) {
 	}
 }
 
+// A second send that can never succeed takes the first one along in a rollback. When the message comes again that is known before anything is sent, or its task
+// would run for ever; then it is tried again, because an administrator may have mended it.
+func TestSecondSendThatIsTooLong(t *testing.T) {
+	b := newBench(t)
+	b.needsControls()
+	b.define(b.other + ":maxmsgl=100")
+	b.send(b.queue, "1")
+	c := b.connect(b.factory(), jms.Subscription{})
+	out := []jms.Outgoing{{Queue: b.other, Body: []byte("short")}, {Queue: b.other, Body: make([]byte, 200)}}
+	s := b.session(c)
+	b.receive(s)
+	b.is(s.Commit(t.Context(), out...), jms.ErrRolledBack, "2030", b.other)
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s = b.session(c)
+	b.receive(s)
+	b.is(s.Commit(t.Context(), out...), jms.ErrConfig, "2030", b.other)
+	if n := b.available(b.other); n != 0 {
+		t.Errorf("%d messages were sent", n)
+	}
+	b.define(b.other + ":maxmsgl=1000")
+	if err := s.Commit(t.Context(), out...); err != nil { // it is still held
+		t.Errorf("after the queue was altered: %v", err)
+	}
+	if n := b.available(b.other); n != 2 {
+		t.Errorf("%d messages were sent, want 2", n)
+	}
+}
+
 // H12: what a put can meet. With the first one nothing was done and the get is still held; a later one takes the whole unit of work along.
 func TestSendReasons(t *testing.T) {
 	for _, x := range []struct {

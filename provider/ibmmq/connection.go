@@ -37,6 +37,7 @@ type connection struct {
 	opening      chan struct{}
 	shutting     chan struct{}
 	targets      sync.Map                  // names of queues that can be sent to
+	refused      sync.Map                  // names of queues -> refusal
 	stuck        atomic.Int64              // closed sessions whose unit of work is not rolled back
 	lastSign     atomic.Pointer[time.Time] // when the last sign of life was asked for
 

@@ -177,14 +177,31 @@ func (c *connection) CheckQueue(ctx context.Context, queue string) error {
 	return c.controlError(err)
 }
 
+// refusal is a send that no retry will mend and that was not the first of its commit, so that a rollback had to undo the others.
+type refusal struct {
+	why           *ReasonError
+	size          int
+	nonPersistent bool
+}
+
+// meets says that a message would be refused for the same reason.
+func (r refusal) meets(out *jms.Outgoing) bool {
+	return len(out.Body) >= r.size && out.NonPersistent == r.nonPersistent
+}
+
 // checkTargets looks, once for each queue, whether a commit of several messages names one that does not exist. If it were found out after the
-// first put only a rollback would undo that, and the task would run again for a wrong name.
+// first put only a rollback would undo that, and the task would run again for a wrong name. What was refused in that way once (a message that is longer
+// than its target takes) is refused here when it comes again, or it would go round for ever; after that it is tried again.
 func (c *connection) checkTargets(ctx context.Context, out []jms.Outgoing) error {
 	if len(out) < 2 {
 		return nil
 	}
 	for i := range out {
 		name := out[i].Queue
+		if r, ok := c.refused.Load(name); ok && r.(refusal).meets(&out[i]) {
+			c.refused.Delete(name)
+			return wrap(jms.ErrConfig, c.sub.Queue, r.(refusal).why)
+		}
 		if _, known := c.targets.Load(name); known {
 			continue
 		}

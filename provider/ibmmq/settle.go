@@ -2,6 +2,7 @@ package ibmmq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/keyseq/keyseq/jms"
@@ -26,7 +27,11 @@ func (s *session) Commit(ctx context.Context, out ...jms.Outgoing) error {
 	}
 	for i := range out {
 		if e := s.send(&out[i]); e != nil {
-			return s.sendFailed(e, i > 0 || s.tainted)
+			err := s.sendFailed(e, i > 0 || s.tainted)
+			if errors.Is(err, jms.ErrRolledBack) && e.onConnect() == jms.ErrConfig {
+				s.c.refused.Store(out[i].Queue, refusal{e, len(out[i].Body), out[i].NonPersistent})
+			}
+			return err
 		}
 	}
 	if !s.held && len(out) == 0 {
