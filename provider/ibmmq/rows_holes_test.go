@@ -114,6 +114,11 @@ func TestH04_ALinkThatGoesDark(t *testing.T) {
 	a := inMemory(func(context.Context, *keyseq.Delivery) error { time.Sleep(10 * time.Millisecond); return nil })
 	b.load(a.record, 20, 30)
 	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.Workers, c.ClientName = 10, "h04" })
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d are settled, %d on the queue, %d in units of work; %+v", a.gone.Load(), b.available(b.queue), b.unsettled(), m.Snapshot())
+		}
+	}()
 	for _, notices := range []time.Duration{0, quickReturn * 2 / 3} {
 		b.detect(notices)
 		settled := a.gone.Load()
