@@ -15,6 +15,9 @@ import (
 // deliveryLimitArg makes a quorum queue drop or dead-letter a message that was delivered more often.
 const deliveryLimitArg = "x-delivery-limit"
 
+// maxPriorityArg makes a queue give out messages by priority.
+const maxPriorityArg = "x-max-priority"
+
 // leastDeliveryLimit is what a quorum queue's limit must be without Factory.AcceptDeliveryLimit: a thousand reconnects.
 const leastDeliveryLimit = 1000
 
@@ -59,10 +62,13 @@ func (s *settings) judge(f facts) error {
 			"every reconnect counts as a delivery of each waiting message, so the broker would drop messages that no task has seen; declare the queue without it or with "+
 				strconv.Itoa(leastDeliveryLimit)+" or more, or set Factory.AcceptDeliveryLimit")
 	}
+	log := s.sub.Logger.With("queue", queue)
+	for _, hazard := range f.hazards() {
+		log.Warn("rabbitmq: " + hazard)
+	}
 	if s.exclusive {
 		return s.judgeExclusive(f)
 	}
-	log := s.sub.Logger.With("queue", queue)
 	if !f.known {
 		log.Warn("rabbitmq: the queue's arguments cannot be compared, because the user may not configure it; single active consumer is not verified")
 	}
@@ -75,6 +81,27 @@ func (s *settings) judge(f facts) error {
 		log.Warn("rabbitmq: somebody else consumes from the queue: messages of one key can be handled at the same time", "consumers", f.consumers)
 	}
 	return nil
+}
+
+// hazards are what the queue's arguments have the broker do to messages that no task has seen: remove them or change their order. A policy can
+// do the same, unseen.
+func (f facts) hazards() (found []string) {
+	has := func(name string) bool { return f.arguments[name] != nil }
+	overflow := f.arguments[amqp.QueueOverflowArg]
+	if (has(amqp.QueueMaxLenArg) || has(amqp.QueueMaxLenBytesArg)) && (overflow == nil || overflow == amqp.QueueOverflowDropHead) {
+		found = append(found, "the queue has a length limit and no "+amqp.QueueOverflowArg+": when it is full the broker removes the oldest messages; declare it with "+
+			amqp.QueueOverflowArg+": "+amqp.QueueOverflowRejectPublish)
+	}
+	if has(amqp.QueueMessageTTLArg) {
+		found = append(found, "the queue has "+amqp.QueueMessageTTLArg+": the broker removes messages that wait longer")
+	}
+	if has(amqp.QueueTTLArg) {
+		found = append(found, "the queue has "+amqp.QueueTTLArg+": the broker removes it with its messages when nobody has read it for so long")
+	}
+	if has(maxPriorityArg) {
+		found = append(found, "the queue has "+maxPriorityArg+": messages of one key with different priorities overtake each other")
+	}
+	return found
 }
 
 // lookAtQueue learns the arguments of an existing queue from the broker's answers to declaring it: a declaration of a queue that exists

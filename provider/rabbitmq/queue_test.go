@@ -38,6 +38,7 @@ func TestQueueIsNotWhatWasAskedFor(t *testing.T) {
 		plain := b.Queue(amqp.Table{amqp.QueueTypeArg: kind})
 		rich := brokertest.Single(kind)
 		rich["x-dead-letter-exchange"], rich["x-dead-letter-routing-key"], rich["x-max-length"] = "", "it's 'odd' of type 'x'", int64(1000)
+		rich["x-overflow"] = "reject-publish" // or there is a warning
 		q := b.Queue(rich)
 		other := map[string]string{"classic": "quorum", "quorum": "classic"}[kind]
 		for name, c := range map[string]struct {
@@ -141,6 +142,30 @@ func TestDeliveryLimit(t *testing.T) {
 		if (err != nil) != c.refused || c.refused && (!errors.Is(err, jms.ErrConfig) || !strings.Contains(err.Error(), "x-delivery-limit")) {
 			t.Errorf("limit %d, accepted %t: Connect = %v; want refused %t", c.limit, c.accept, err, c.refused)
 		}
+	}
+}
+
+// A queue whose arguments have the broker remove or reorder messages that no task has seen is read, and warned about.
+func TestHazardousArguments(t *testing.T) {
+	b := brokertest.New(t)
+	for name, c := range map[string]struct {
+		arguments amqp.Table
+		warned    string // "": not
+	}{
+		"length":           {amqp.Table{"x-max-length": int32(5)}, "x-overflow"},
+		"bytes, drop-head": {amqp.Table{"x-max-length-bytes": int32(5000), "x-overflow": "drop-head"}, "x-overflow"},
+		"length, rejected": {amqp.Table{"x-max-length": int32(5), "x-overflow": "reject-publish"}, ""},
+		"time to live":     {amqp.Table{"x-message-ttl": int32(60_000)}, "x-message-ttl"},
+		"expiry":           {amqp.Table{"x-expires": int32(60_000)}, "x-expires"},
+		"priority":         {amqp.Table{"x-max-priority": int32(5)}, "x-max-priority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.arguments["x-single-active-consumer"] = true
+			_, log, err := try(b, rabbitmq.Factory{}, jms.Subscription{Queue: b.Queue(c.arguments)})
+			if err != nil || c.warned == "" && log != "" || !strings.Contains(log, c.warned) {
+				t.Errorf("Connect = %v, the log is %q; want a warning about %q", err, log, c.warned)
+			}
+		})
 	}
 }
 

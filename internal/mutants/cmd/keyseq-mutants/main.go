@@ -98,6 +98,7 @@ func unchanged(all []mutants.Mutant) error {
 // drawn runs random mutants. Survivors are printed, to be explained; they are no failure.
 func drawn(length time.Duration, seed uint64, side int) (failed int, err error) {
 	all, err := mutants.Random(".", "sequencer.go", "run.go", "reader.go", "admit.go", "attempt.go", "settlement.go", "giveback.go", "drain.go",
+		"serve.go", "wish.go", "closing.go", "kept.go", "lifecycle.go",
 		"sessionpool.go", "opening.go", "internal/keyqueue/block.go", "internal/keyqueue/dispatcher.go", "internal/keyqueue/key.go", "internal/keyqueue/pause.go",
 		"internal/keyqueue/room.go", "internal/keyqueue/round.go", "internal/keyqueue/table.go", "internal/keyqueue/worker.go")
 	if err != nil {
