@@ -172,7 +172,7 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 		done := make(chan struct{})
 		var active string
 		switches := 0
-		wake := make(chan struct{}, 1)
+		cut, goOn := make(chan string), make(chan struct{}) // the active instance waits to be cut off
 		var proxies []*faultproxy.Proxy
 		for i := range 2 {
 			name := fmt.Sprint("instance ", i)
@@ -185,11 +185,11 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 			m, err := keyseq.NewSequenceManager(q, &rabbitmq.Factory{URL: strings.Replace(b.URL, hostOf(b.URL), proxy.Addr(), 1)}, keyseq.ListenerFuncs{
 				Task: func(ctx context.Context, d *keyseq.Delivery) error {
 					mu.Lock()
-					defer mu.Unlock()
 					if active != name {
 						active = name
 						switches++
 					}
+					wait := false
 					if body := string(d.Body); !seen[body] {
 						seen[body] = true
 						n := 0
@@ -197,10 +197,12 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 						if firsts = append(firsts, n); len(firsts) == total {
 							close(done)
 						}
+						wait = len(firsts)%(total/6) == 0 && len(firsts) <= 5*(total/6)
 					}
-					select {
-					case wake <- struct{}{}:
-					default:
+					mu.Unlock()
+					if wait {
+						cut <- name
+						<-goOn
 					}
 					return nil
 				},
@@ -220,24 +222,18 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 				}
 			})
 		}
-		for cut := 1; cut <= 5; cut++ {
-			for limit := time.After(time.Minute); ; {
-				mu.Lock()
-				reached, at := len(firsts) >= cut*total/6, active
-				mu.Unlock()
-				if reached {
-					for i, p := range proxies {
-						if at == fmt.Sprint("instance ", i) {
-							p.Cut()
-						}
+		for range 5 {
+			select {
+			case name := <-cut:
+				b.Eventually("the other instance stands by", func() bool { return b.Consumers(q) == 2 })
+				for i, p := range proxies {
+					if name == fmt.Sprint("instance ", i) {
+						p.Cut()
 					}
-					break
 				}
-				select {
-				case <-wake:
-				case <-limit:
-					t.Fatal("nothing moves")
-				}
+				goOn <- struct{}{}
+			case <-time.After(time.Minute):
+				t.Fatal("nothing moves")
 			}
 		}
 		select {
