@@ -112,7 +112,7 @@ func TestH04_ALinkThatGoesDark(t *testing.T) {
 	b := newBench(t)
 	b.needsControls()
 	a := inMemory(func(context.Context, *keyseq.Delivery) error { time.Sleep(10 * time.Millisecond); return nil })
-	b.load(a.record, 20, 30)
+	b.load(a.record, 20, 100)
 	m := b.manage(b.factory(), a, func(c *keyseq.Config) { c.Workers, c.ClientName = 10, "h04" })
 	defer func() {
 		if t.Failed() {
