@@ -3,6 +3,7 @@ package keyseq_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,8 +57,8 @@ func TestT26_RetriesThatOutlastMaxHoldAreRefused(t *testing.T) {
 	}{
 		"too many":                {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 16, Backoff: minute}, true},
 		"just as many as fit":     {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 15, Backoff: minute}, false},
-		"far too many":            {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 1 << 62, Backoff: keyseq.FixedBackoff(time.Second)}, true},
-		"without pauses":          {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 1 << 62, Backoff: keyseq.FixedBackoff(-time.Hour)}, false},
+		"far too many":            {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: math.MaxInt, Backoff: keyseq.FixedBackoff(time.Second)}, true},
+		"without pauses":          {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: math.MaxInt, Backoff: keyseq.FixedBackoff(-time.Hour)}, false},
 		"a shorter MaxHold":       {memory.LikeRabbitMQ(), 5 * time.Minute, keyseq.RetryPolicy{MaxRetries: 6, Backoff: minute}, true},
 		"the default":             {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 16, Backoff: keyseq.ExponentialBackoff(time.Second, time.Minute)}, false},
 		"the default, long pause": {memory.LikeRabbitMQ(), 0, keyseq.RetryPolicy{MaxRetries: 16, Backoff: keyseq.ExponentialBackoff(time.Second, 5*time.Minute)}, true},

@@ -174,6 +174,7 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 		switches := 0
 		cut, goOn := make(chan string), make(chan struct{}) // the active instance waits to be cut off
 		var proxies []*faultproxy.Proxy
+		var managers []*keyseq.SequenceManager
 		for i := range 2 {
 			name := fmt.Sprint("instance ", i)
 			proxy, err := faultproxy.New(hostOf(b.URL))
@@ -213,6 +214,7 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			managers = append(managers, m)
 			if err := m.Start(b.Bounded(20 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +227,9 @@ func TestR2_01_FirstDeliveriesKeepTheQueuesOrder(t *testing.T) {
 		for range 5 {
 			select {
 			case name := <-cut:
-				b.Eventually("the other instance stands by", func() bool { return b.Consumers(q) == 2 })
+				b.Eventually("the other instance stands by", func() bool {
+					return !slices.ContainsFunc(managers, func(m *keyseq.SequenceManager) bool { return m.State() == keyseq.StateConnecting })
+				})
 				for i, p := range proxies {
 					if name == fmt.Sprint("instance ", i) {
 						p.Cut()
